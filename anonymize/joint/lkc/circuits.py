@@ -43,8 +43,8 @@ class Widths:
 
     count:     bits of a count of records.
     loss:      bits of impurities, also summed over the sides of a specialization, and so of a gain above 0.
-    fraction:  fractional bits of a key: two fractions with numbers of records below differ by 2**-fraction.
-    key:       bits of gain / |T[v]| with these fractional bits.
+    fraction:  fractional bits of a key: 1 / s − 1 / t is at least 2**-fraction / n for different s and t up to n.
+    key:       bits of n · gain / |T[v]| with these fractional bits, n the number of records.
     index:     bits of the place of a grid point in its interval, from 0 on.
     """
 
@@ -57,7 +57,7 @@ class Widths:
     @property
     def magic(self) -> int:
         """Bits of the reciprocal that multiplies gains (Granlund and Montgomery, PLDI 1994)."""
-        return self.loss + self.fraction + 2
+        return self.count + self.loss + self.fraction + 2
 
     @property
     def left_out(self) -> int:
@@ -78,9 +78,8 @@ def widths_for(n_records: int, n_classes: int, most_points: int) -> Widths:
     """Return the widths for at most ``n_records`` records and intervals of at most ``most_points`` points."""
     count = max(2, n_records.bit_length())
     loss = most_impurity(n_records, n_classes).bit_length()
-    fraction = (n_records * (n_records - 1)).bit_length()
-    key = fraction + most_impurity(1, n_classes).bit_length()
-    return Widths(count, loss, fraction, key, max(1, (most_points - 1).bit_length()))
+    fraction = max(0, n_records - 1).bit_length()
+    return Widths(count, loss, fraction, loss + fraction, max(1, (most_points - 1).bit_length()))
 
 
 def most_impurity(n_records: int, n_classes: int) -> int:
@@ -99,17 +98,17 @@ def size_bits(size: int) -> int:
     return (size - 1).bit_length()
 
 
-def magic(size: int, widths: Widths) -> list[int]:
+def magic(size: int, n_records: int, widths: Widths) -> list[int]:
     """Return the reciprocal m of a public size in 64-bit words: key = gain · m >> (loss + 1 + b) is exact for b =
     size_bits(size).
 
-    m = ceil(2**(loss + fraction + 1 + b) / size), so gain · m is gain · 2**fraction / size, in units of
-    2**-(loss + 1 + b), and an error of 0 … gain < 2**loss. An error below 2**(loss + 1) does not matter, as the next
-    whole number is 1/size >= 2**-b away. So 2**loss is added, and as much may be left out: the lowest ``left_out``
-    bits of each multiple of the gain. At most left_out / 2 multiples have any, left_out < 64, and 32 · 2**left_out <=
-    2**loss. As size >= 2**b / 2 + 1 for b > 1, m is below 2**(loss + fraction + 2).
+    m = ceil(n_records · 2**(loss + fraction + 1 + b) / size), so gain · m is n_records · gain · 2**fraction / size,
+    in units of 2**-(loss + 1 + b), and an error of 0 … gain < 2**loss. An error below 2**(loss + 1) does not matter,
+    as the next whole number is 1/size >= 2**-b away. So 2**loss is added, and as much may be left out: the lowest
+    ``left_out`` bits of each multiple of the gain. At most left_out / 2 multiples have any, left_out < 64, and 32 ·
+    2**left_out <= 2**loss. As size >= 2**b / 2 + 1 for b > 1, m is below 2**(count + loss + fraction + 2).
     """
-    m = -(-(1 << widths.loss + widths.fraction + 1 + size_bits(size)) // size)
+    m = -(-(n_records << widths.loss + widths.fraction + 1 + size_bits(size)) // size)
     return [m >> (WORD_BITS * i) & ((1 << WORD_BITS) - 1) for i in range(widths.magic_words)]
 
 
@@ -379,20 +378,37 @@ def better_fraction_circuit(widths: FractionWidths, slot_width: int) -> Circuit:
 def key_circuit(widths: Widths) -> Circuit:
     """Return the circuit of a candidate's key: InfoGain, comparable as an integer; invalid without gain."""
     b = Builder(f"key/{widths}")
-    (loss,) = b.input("loss", Held.CARRIED, widths.loss)
-    (parent,) = b.input("parent", Held.PUBLIC, widths.loss)
+    gain, valid = _gain(b, widths)
     reciprocal = [
         bit for word in b.input("magic", Held.PUBLIC, WORD_BITS, widths.magic_words) for bit in word
     ]
     (bits,) = b.input("size bits", Held.PUBLIC, widths.count.bit_length())
-    gain = subtract(b, parent, loss)
     product = product_columns(b, gain, reciprocal[: widths.magic])
     product[widths.loss].append(TRUE)
     quotient = add_columns(b, product[widths.left_out :])[widths.loss + 1 - widths.left_out :]
-    key = extend(shift_right(b, quotient, bits), widths.key)
+    return _with_key(b, widths, extend(shift_right(b, quotient, bits), widths.key), valid)
+
+
+@lru_cache(maxsize=32)
+def whole_key_circuit(widths: Widths) -> Circuit:
+    """Return the circuit of a candidate's key at a node of all records, as :func:`key_circuit`: no product."""
+    b = Builder(f"whole-key/{widths}")
+    gain, valid = _gain(b, widths)
+    return _with_key(b, widths, [*[FALSE] * widths.fraction, *gain], valid)
+
+
+def _gain(b: Builder, widths: Widths) -> tuple[list[Literal], Literal]:
+    """Return the gain of a candidate, and a bit: 1 if the gain is above 0."""
+    (loss,) = b.input("loss", Held.CARRIED, widths.loss)
+    (parent,) = b.input("parent", Held.PUBLIC, widths.loss)
+    return subtract(b, parent, loss), less(b, loss, parent)
+
+
+def _with_key(b: Builder, widths: Widths, key: Word, valid: Literal) -> Circuit:
+    """Carry a key, word by word, and its validity."""
     for name, word in _key_parts(widths, key):
         b.output(name, To.CARRIED, [word])
-    b.output("valid", To.CARRIED, [[less(b, loss, parent)]])
+    b.output("valid", To.CARRIED, [[valid]])
     return b.build()
 
 

@@ -173,7 +173,7 @@ class SealedReferee:
         self._n_records = n_records
         self._share_bits = max(_CELL_BITS, width_for((1 << bits_of(criteria_of(entries), n_records)) - 1))
         widths = widths_for(n_records, schema.n_classes, most_points)
-        bench = Bench(schema, widths, self._engine, followed, leads=self._roster.leads)
+        bench = Bench(schema, n_records, widths, self._engine, followed, leads=self._roster.leads)
         self._pool = self._empty_pool(bench)
 
     def _empty_pool(self, bench: Bench) -> Pool:

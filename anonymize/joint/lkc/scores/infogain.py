@@ -66,6 +66,7 @@ class GainPool(Contested):
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
+        self._n_records = bench.n_records
         prepare(self._engine, (1 << self._widths.count) - 1, self.smaller)
 
     def own_part(self, profiled: Profiled) -> Ints:
@@ -155,16 +156,42 @@ class GainPool(Contested):
         return summed["loss"]
 
     def _keys(self, engine: Engine, best: Fields, nodes: Sequence[Profiled]) -> Rounds[Fields]:
-        """Return InfoGain as a key, from each node's least loss and its public counts."""
-        widths = self._widths
-        parents = np.array([int(impurity(n.totals)) for n in nodes], dtype=np.int64).astype(np.uint64)
-        sizes = [int(n.totals.sum()) for n in nodes]
+        """Return InfoGain as a key, from each node's least loss and its public counts.
+
+        The gain of a node of all records is its key. Only the key of a smaller node takes a product.
+        """
+        is_whole = np.array([int(n.totals.sum()) == self._n_records for n in nodes])
+        given = (np.flatnonzero(is_whole), self._wholes), (np.flatnonzero(~is_whole), self._parts)
+        kinds = [(places, question) for places, question in given if places.size]
+        asked = [
+            question(best["loss"].take(places), np.stack([nodes[i].totals for i in places.tolist()]))
+            for places, question in kinds
+        ]
+        answers = yield from engine.run_all(asked)
+        order = np.argsort(np.concatenate([places for places, _ in kinds]))
+        keys = {
+            name: CarriedWords.concatenate([carried(answer, name) for answer in answers]).take(order)
+            for name in answers[0]
+        }
+        return {**keys, "index": best["index"]}
+
+    def _wholes(self, losses: CarriedWords, totals: Ints) -> Asked:
+        """Return the question for the keys of nodes of all records; totals: class counts, a row for each node."""
+        inputs: dict[str, Value] = {"loss": losses, "parent": self._parents(totals)}
+        return circuits.whole_key_circuit(self._widths), len(totals), inputs
+
+    def _parts(self, losses: CarriedWords, totals: Ints) -> Asked:
+        """Return the question for the keys of smaller nodes, as :meth:`_wholes`."""
+        sizes = totals.sum(axis=1).tolist()
+        magic = [circuits.magic(size, self._n_records, self._widths) for size in sizes]
         inputs: dict[str, Value] = {
-            "loss": best["loss"],
-            "parent": low_bits(parents, widths.loss).reshape(-1, 1),
-            "magic": np.array([circuits.magic(size, widths) for size in sizes], dtype=np.uint64),
+            "loss": losses,
+            "parent": self._parents(totals),
+            "magic": np.array(magic, dtype=np.uint64),
             "size bits": np.array([[circuits.size_bits(size)] for size in sizes], dtype=np.uint64),
         }
-        outputs = yield from engine.run(circuits.key_circuit(widths), len(nodes), inputs)
-        keys = {name: carried(outputs, name) for name in outputs}
-        return {**keys, "index": best["index"]}
+        return circuits.key_circuit(self._widths), len(totals), inputs
+
+    def _parents(self, totals: Ints) -> Words:
+        """Return the impurity of each node, a row for each."""
+        return low_bits(impurity(totals).astype(np.uint64), self._widths.loss).reshape(-1, 1)

@@ -109,11 +109,13 @@ class Pool(Protocol):
 class Bench:
     """Tools of a pool of a sealed run at a party.
 
-    engine:    engine of the pair; None at other parties.
-    followed:  figures of T_g for the score.
+    n_records:  of all parties together.
+    engine:     engine of the pair; None at other parties.
+    followed:   figures of T_g for the score.
     """
 
     schema: Schema
+    n_records: int
     widths: Widths
     engine: Engine | None
     followed: Followed

@@ -77,30 +77,43 @@ def test_the_last_grid_point_fits(points: int) -> None:
 # ---- keys
 
 
-def keys_of(widths: Widths, gains: Sequence[tuple[int, int]]) -> tuple[list[bool], list[int]]:
-    """Validity and key for (gain, size): the gain as a parent's impurity without loss, or below 0 as a loss."""
-    words = outputs(
-        circuits.key_circuit(widths),
-        loss=[max(0, -gain) for gain, _ in gains],
-        parent=[max(0, gain) for gain, _ in gains],
-        **reciprocals(widths, [size for _, size in gains]),
-    )
-    keys = [0] * len(gains)
+def keys_of(widths: Widths, n: int, gains: Sequence[tuple[int, int]]) -> tuple[list[bool], list[int]]:
+    """Validity and key for (gain, size): the gain as a parent's impurity without loss, or below 0 as a loss.
+
+    A gain of all ``n`` records gives the same key without a product.
+    """
+    losses, parents = [max(0, -gain) for gain, _ in gains], [max(0, gain) for gain, _ in gains]
+    given = reciprocals(widths, n, [size for _, size in gains])
+    found = read_keys(widths, outputs(circuits.key_circuit(widths), loss=losses, parent=parents, **given))
+    wholes = [i for i, (_, size) in enumerate(gains) if size == n]
+    if wholes:
+        some = {"loss": [losses[i] for i in wholes], "parent": [parents[i] for i in wholes]}
+        of_wholes = read_keys(widths, outputs(circuits.whole_key_circuit(widths), **some))
+        valid, keys = ([part[i] for i in wholes] for part in found)
+        assert of_wholes[0] == valid
+        assert [k for k, met in zip(of_wholes[1], valid, strict=True) if met] == [
+            k for k, met in zip(keys, valid, strict=True) if met
+        ]
+    return found
+
+
+def read_keys(widths: Widths, words: dict[str, list[list[int]]]) -> tuple[list[bool], list[int]]:
+    keys = [0] * len(words["valid"])
     for i, width in reversed(list(enumerate(widths.key_words))):
         keys = [key << width | word for key, word in zip(keys, flat(words[f"key{i}"]), strict=True)]
     return [bool(bit) for bit in flat(words["valid"])], keys
 
 
-def reciprocals(widths: Widths, sizes: Sequence[int]) -> dict[str, list[Any]]:
+def reciprocals(widths: Widths, n: int, sizes: Sequence[int]) -> dict[str, list[Any]]:
     return {
-        "magic": [circuits.magic(size, widths) for size in sizes],
+        "magic": [circuits.magic(size, n, widths) for size in sizes],
         "size bits": [circuits.size_bits(size) for size in sizes],
     }
 
 
-def expect_order_of_fractions(widths: Widths, gains: Sequence[tuple[int, int]]) -> None:
+def expect_order_of_fractions(n: int, n_classes: int, gains: Sequence[tuple[int, int]]) -> None:
     """Keys compare like the fractions: equal ones are equal, however they are written."""
-    valid, keys = keys_of(widths, gains)
+    valid, keys = keys_of(widths_for(n, n_classes, 1), n, gains)
     assert valid == [gain > 0 for gain, _ in gains]
     ranked = sorted((Fraction(*gain), key) for gain, key, met in zip(gains, keys, valid, strict=True) if met)
     for (one, key), (other, greater) in itertools.pairwise(ranked):
@@ -116,15 +129,15 @@ def test_keys_are_quotients_rounded_down(n: int, n_classes: int) -> None:
     sizes = {size for k in range(32) for size in (1 << k, (1 << k) + 1, (1 << k) - 1, n - k) if 0 < size <= n}
     gains = []
     for size in sorted(sizes):
-        most, unit = most_impurity(size, n_classes), size // math.gcd(size, 1 << widths.fraction)
+        most, unit = most_impurity(size, n_classes), size // math.gcd(size, n << widths.fraction)
         gains += [
             (min(most, max(1, near + by)), size)
             for near in (1, unit, most // unit // 2 * unit, most // unit * unit, most // 3)
             for by in (-1, 0, 1)
         ]
-    valid, keys = keys_of(widths, gains)
+    valid, keys = keys_of(widths, n, gains)
     assert all(valid)
-    assert keys == [(gain << widths.fraction) // size for gain, size in gains]
+    assert keys == [(n * gain << widths.fraction) // size for gain, size in gains]
 
 
 @pytest.mark.some(4)
@@ -135,9 +148,7 @@ def test_keys_compare_like_fractions_with_the_greatest_denominators(n: int) -> N
     gains = [(t * size - d, size) for size in sizes for t in (1, 1 << 19, (1 << 20) - 1) for d in (0, 1)]
     halves = [(size // 2 * (1 << 20), size) for size in sizes if size % 2 == 0]
     thirds = [(size // 3, size) for size in (3, 6, 9, 12, 3 * (n // 3)) if 0 < size <= n]
-    expect_order_of_fractions(
-        widths_for(n, 2, 1), [*gains, *halves, *thirds, (0, 1), (0, n), (1, n), (-1, n)]
-    )
+    expect_order_of_fractions(n, 2, [*gains, *halves, *thirds, (0, 1), (0, n), (1, n), (-1, n)])
 
 
 @pytest.mark.some(12)
@@ -151,7 +162,7 @@ def test_the_greatest_info_gain_fits(n: int, n_classes: int) -> None:
     for size in (n // n_classes * n_classes, n_classes):
         parent = int(impurity(np.full(n_classes, size // n_classes)))
         gains += [(parent, size), (parent // 2, size), (1, size)]
-    expect_order_of_fractions(widths_for(n, n_classes, 1), gains)
+    expect_order_of_fractions(n, n_classes, gains)
 
 
 @pytest.mark.parametrize("n", [5, MAX_RECORDS])
@@ -159,9 +170,11 @@ def test_a_node_that_cannot_be_split_stays_invalid(n: int) -> None:
     """All records on a side: the loss is the loss of the whole node. A greater loss comes from rounding."""
     widths, whole = widths_for(n, 2, 1), int(impurity(np.array([n - n // 2, n // 2])))
     losses = [whole, whole + 1, (1 << widths.loss) - 1]
-    given_sizes = reciprocals(widths, [n] * len(losses))
-    words = outputs(circuits.key_circuit(widths), loss=losses, parent=[whole] * len(losses), **given_sizes)
+    given_sizes = reciprocals(widths, n, [n] * len(losses))
+    given: dict[str, Any] = {"loss": losses, "parent": [whole] * len(losses)}
+    words = outputs(circuits.key_circuit(widths), **given, **given_sizes)
     assert flat(words["valid"]) == [0] * len(losses)
+    assert flat(outputs(circuits.whole_key_circuit(widths), **given)["valid"]) == [0] * len(losses)
 
 
 # ---- tests of counts
