@@ -18,6 +18,7 @@ from crypto.blocks import BLOCK_BYTES, WORD_BITS, words_for
 from crypto.circuit import (
     Bits,
     Circuit,
+    Held,
     InputGroup,
     OutputGroup,
     Region,
@@ -120,7 +121,7 @@ class Run:
         for chunk in self.chunks:
             n = chunk.stop - chunk.start
             total += (
-                2 * BLOCK_BYTES * n * self.circuit.and_gates + self.decoding_bytes(n) + self.proof_bytes(n)
+                BLOCK_BYTES * n * self.circuit.table_blocks + self.decoding_bytes(n) + self.proof_bytes(n)
             )
             total += transfer_bytes(n * self.circuit.region_rows[Region.EVALUATOR])
             total += WORD * n * len(self.returned.rows)
@@ -147,6 +148,11 @@ class Run:
 
     def groups(self, region: Region) -> list[InputGroup]:
         return [g for g in self.circuit.inputs.values() if region in g.first_rows]
+
+    @property
+    def known_to_evaluator(self) -> list[InputGroup]:
+        """Inputs of which the evaluator knows the bits of its rows."""
+        return [g for g in self.groups(Region.EVALUATOR) if g.held in (Held.EVALUATOR, Held.ADDITIVE_SHARED)]
 
     def fill_shared(self, chunk: slice, half: Garbling | Evaluation) -> None:
         """Fill in the values known to both sides: public masks and carried labels."""

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.circuit import (
+    BLOCKS,
     MAX_WIDTH,
     Circuit,
     Group,
@@ -51,6 +52,13 @@ _REGIONS = {
     Held.COINS: (Region.EVALUATOR,),
     Held.MASK: (Region.GARBLER,),
 }
+_NOBODY, _GARBLER, _EVALUATOR = range(3)
+_KNOWN = {
+    Region.GARBLER: (_GARBLER, (Held.GARBLER, Held.ADDITIVE_SHARED, Held.MASK)),
+    Region.EVALUATOR: (_EVALUATOR, (Held.EVALUATOR, Held.ADDITIVE_SHARED)),
+}
+"""The side that knows the bits of a region, and the forms of input of which it knows them."""
+
 _DEPTH = 1 << 24  # a level is AND depth · _DEPTH + place in a chain of free gates
 
 
@@ -63,6 +71,7 @@ class Builder:
         self._left: list[Literal] = [0]
         self._right: list[Literal] = [0]
         self._public: list[bool] = [False]
+        self._knows: list[int] = [_NOBODY]
         self._ands: dict[int, Literal] = {}
         self._xors: dict[int, Literal] = {}
         self._lifts: dict[int, Literal] = {}
@@ -77,7 +86,15 @@ class Builder:
         """
         if held is Held.MASK:
             raise LocalProtocolError(f"{self._name}: input {name}: masks belong to outputs")
-        return self._declare(name, held, width, count)
+        parts = self._declare(name, held, width, count)
+        if len(parts) == 1:
+            return parts[0]
+        return [add(self, x, y) for x, y in zip(*parts, strict=True)]
+
+    def shares(self, name: str, width: int, count: int = 1) -> list[tuple[Word, Word]]:
+        """Declare words with additive shares, as :meth:`input`; return the shares of each: garbler's, evaluator's."""
+        garblers, evaluators = self._declare(name, Held.ADDITIVE_SHARED, width, count)
+        return list(zip(garblers, evaluators, strict=True))
 
     def output(self, name: str, to: To, words: Sequence[Word]) -> None:
         """Deliver words of equal width (1 to 64). An additive output costs width − 1 AND gates a word."""
@@ -89,26 +106,26 @@ class Builder:
         mask = None
         if to is To.ADDITIVE_SHARED:
             mask = f"{name}/mask"
-            masks = self._declare(mask, Held.MASK, max(widths), len(words))
+            (masks,) = self._declare(mask, Held.MASK, max(widths), len(words))
             words = [subtract(self, word, r) for word, r in zip(words, masks, strict=True)]
         self._outputs[name] = (to, [[self._secret(x) for x in word] for word in words], mask)
 
-    def _declare(self, name: str, held: Held, width: int, count: int) -> list[list[Literal]]:
+    def _declare(self, name: str, held: Held, width: int, count: int) -> list[list[list[Literal]]]:
+        """Return the words of each region."""
         if name in self._inputs or not 1 <= width <= MAX_WIDTH or count < 1:
             raise LocalProtocolError(
                 f"{self._name}: input {name}: declared twice, or {count} words of {width} bits"
             )
         first_rows = {region: len(self._regions[region]) for region in _REGIONS[held]}
         self._inputs[name] = InputGroup(name, held, width, count, first_rows)
-        parts = [self._fresh(region, width, count) for region in first_rows]
-        if len(parts) == 1:
-            return parts[0]
-        return [add(self, x, y) for x, y in zip(*parts, strict=True)]
+        return [self._fresh(region, held, width, count) for region in first_rows]
 
-    def _fresh(self, region: Region, width: int, count: int) -> list[list[Literal]]:
+    def _fresh(self, region: Region, held: Held, width: int, count: int) -> list[list[Literal]]:
         public = region is Region.PUBLIC
         kind = Kind.PUBLIC_INPUT if public else Kind.INPUT
-        literals = [self._gate(kind, 0, 0, public) for _ in range(width * count)]
+        side, known = _KNOWN.get(region, (_NOBODY, ()))
+        knows = side if held in known else _NOBODY
+        literals = [self._gate(kind, 0, 0, public, knows) for _ in range(width * count)]
         self._regions[region] += [x >> 1 for x in literals]
         return [literals[i : i + width] for i in range(0, width * count, width)]
 
@@ -128,7 +145,9 @@ class Builder:
         return found ^ inverted
 
     def and_(self, a: Literal, b: Literal) -> Literal:
-        """Return a AND b: 1 garbled gate; free if an operand is constant or public."""
+        """Return a AND b: 1 garbled gate; half of one if a side knows an operand; free if an operand is constant or
+        public.
+        """
         if a > b:
             a, b = b, a
         if a <= TRUE:
@@ -155,7 +174,8 @@ class Builder:
             return self._gate(Kind.PUBLIC_XOR, a, b, True)
         if public_a or public_b:
             return self.xor(self._secret(a), self._secret(b))
-        return self._gate(Kind.XOR, a, b, False)
+        knows = self._knows[a >> 1]
+        return self._gate(Kind.XOR, a, b, False, knows if knows == self._knows[b >> 1] else _NOBODY)
 
     def _new_and(self, a: Literal, b: Literal) -> Literal:
         public_a, public_b = self._public[a >> 1], self._public[b >> 1]
@@ -163,7 +183,20 @@ class Builder:
             return self._gate(Kind.PUBLIC_AND, a, b, True)
         if public_a:
             return self._gate(Kind.SELECT, b, a, False)
-        return self._gate(Kind.SELECT if public_b else Kind.AND, a, b, False)
+        if public_b:
+            return self._gate(Kind.SELECT, a, b, False)
+        return self._secret_and(a, b)
+
+    def _secret_and(self, a: Literal, b: Literal) -> Literal:
+        """Return the AND of two secret wires, of the kind that costs least."""
+        known = self._knows[a >> 1], self._knows[b >> 1]
+        for side, kind in ((_GARBLER, Kind.AND_GARBLER), (_EVALUATOR, Kind.AND_EVALUATOR)):
+            if side in known:
+                a, b = (a, b) if known[1] == side else (b, a)
+                if side == _EVALUATOR and b & 1:
+                    return self.xor(a, self.and_(a, b ^ 1))
+                return self._gate(kind, a, b, False)
+        return self._gate(Kind.AND, a, b, False)
 
     def _secret(self, a: Literal) -> Literal:
         """Return the same bit on a secret wire."""
@@ -171,13 +204,14 @@ class Builder:
         if not self._public[wire]:
             return a
         if wire not in self._lifts:
-            self._lifts[wire] = self._gate(Kind.LIFT, 0, 2 * wire, False)
+            self._lifts[wire] = self._gate(Kind.LIFT, 0, 2 * wire, False, _GARBLER)
         return self._lifts[wire] ^ (a & 1)
 
-    def _gate(self, kind: Kind, a: Literal, b: Literal, public: bool) -> Literal:
+    def _gate(self, kind: Kind, a: Literal, b: Literal, public: bool, knows: int = _NOBODY) -> Literal:
         self._left.append(a)
         self._right.append(b)
         self._public.append(public)
+        self._knows.append(knows)
         self._kind.append(kind)
         return 2 * len(self._kind) - 2
 
@@ -313,7 +347,7 @@ class _Numbering:
         )
 
 
-_SECRET_GATES = (Kind.LIFT, Kind.XOR, Kind.SELECT, Kind.AND)
+_SECRET_GATES = (Kind.LIFT, Kind.XOR, Kind.SELECT, *BLOCKS)
 _PUBLIC_GATES = (Kind.PUBLIC_XOR, Kind.PUBLIC_AND)
 
 
@@ -329,7 +363,7 @@ def _levels(kind: list[Kind], left: list[Literal], right: list[Literal], live: b
     for wire, k in enumerate(kind):
         if not live[wire] or k <= _LAST_INPUT:
             continue
-        if k == _AND:
+        if k >= _FIRST_AND:
             level[wire] = depth[wire] * _DEPTH
         elif k == _LIFT:
             level[wire] = late[wire] * _DEPTH + 1
@@ -347,7 +381,7 @@ def _and_depths(kind: list[Kind], left: list[Literal], right: list[Literal], liv
     for wire, k in enumerate(kind):
         if live[wire] and k > _LAST_PUBLIC and k != _LIFT:
             a, b = depth[left[wire] >> 1], depth[right[wire] >> 1]
-            depth[wire] = (a if k == _SELECT or a > b else b) + (k == _AND)
+            depth[wire] = (a if k == _SELECT or a > b else b) + (k >= _FIRST_AND)
     return depth
 
 
@@ -360,7 +394,7 @@ def _latest(
         k = kind[wire]
         if not live[wire] or k <= _LAST_PUBLIC:
             continue
-        needed = depth[wire] - 1 if k == _AND else late[wire]
+        needed = depth[wire] - 1 if k >= _FIRST_AND else late[wire]
         for operand in (left[wire] >> 1, right[wire] >> 1):
             if needed < late[operand]:
                 late[operand] = needed
@@ -369,7 +403,7 @@ def _latest(
 
 # Plain integers: the loops above go over every gate.
 _LAST_INPUT, _LAST_PUBLIC = int(Kind.PUBLIC_INPUT), int(Kind.PUBLIC_AND)
-_LIFT, _SELECT, _AND = int(Kind.LIFT), int(Kind.SELECT), int(Kind.AND)
+_LIFT, _SELECT, _FIRST_AND = int(Kind.LIFT), int(Kind.SELECT), int(Kind.AND)
 
 
 def _digest(circuit: Circuit) -> bytes:

@@ -65,6 +65,12 @@ class Kind(IntEnum):
     XOR = 6
     SELECT = 7  # AND of a secret wire with a public one; operand b is a public row
     AND = 8
+    AND_GARBLER = 9  # AND with a bit that the garbler knows: operand b
+    AND_EVALUATOR = 10  # AND with a bit that the evaluator knows: operand b, not inverted
+
+
+BLOCKS: Mapping[Kind, int] = {Kind.AND: 2, Kind.AND_GARBLER: 1, Kind.AND_EVALUATOR: 1}
+"""Blocks of table of a gate, by kind; other gates have no table."""
 
 
 class Region(IntEnum):
@@ -123,7 +129,7 @@ class OutputGroup:
 class Group:
     """Equal gates of one level: rows ``start`` to ``stop`` are driven by rows ``a`` and ``b``.
 
-    invert_a, invert_b:  positions within the group with an inverted operand (AND, SELECT, PUBLIC_AND).
+    invert_a, invert_b:  positions within the group with an inverted operand (kinds of AND, SELECT, PUBLIC_AND).
     """
 
     kind: Kind
@@ -133,6 +139,11 @@ class Group:
     b: Index
     invert_a: Index
     invert_b: Index
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of table of one instance."""
+        return BLOCKS.get(self.kind, 0) * (self.stop - self.start)
 
     def part(self, start: int, stop: int) -> Group:
         """Return the gates at positions ``start`` to ``stop`` of the group."""
@@ -223,13 +234,18 @@ class Circuit:
 
     @property
     def and_gates(self) -> int:
-        """Number of AND gates of one instance: the cost of garbling and sending."""
-        return self.gates(Kind.AND)
+        """Number of AND gates of one instance, with those of which a side knows an operand."""
+        return sum(map(self.gates, BLOCKS))
+
+    @property
+    def table_blocks(self) -> int:
+        """Blocks of table of one instance: the cost of garbling and sending."""
+        return sum(group.blocks for group in self.groups)
 
     @property
     def and_depth(self) -> int:
         """Number of groups of AND gates: the cost of a small batch."""
-        return sum(g.kind == Kind.AND for g in self.groups)
+        return sum(g.kind in BLOCKS for g in self.groups)
 
     def region(self, region: Region) -> slice:
         """Return the rows of a region."""
@@ -286,7 +302,7 @@ def _evaluate_secret(circuit: Circuit, secret: Rows, public: Rows) -> None:
         elif g.kind is Kind.XOR:
             np.bitwise_xor(secret[g.a], secret[g.b], out=out)
         else:
-            a, b = secret[g.a], (secret if g.kind is Kind.AND else public)[g.b]
+            a, b = secret[g.a], (public if g.kind is Kind.SELECT else secret)[g.b]
             a[g.invert_a] ^= _ONES
             b[g.invert_b] ^= _ONES
             np.bitwise_and(a, b, out=out)

@@ -75,7 +75,7 @@ def secure_compare(
     Output, each:   m booleans.
     Leakage:        m, width.
     Rounds:         3, as :meth:`crypto.two_party.GarblerSession.run`.
-    Bytes:          about 32 * width * m + 16 * m sent by the garbler, 4 * width * m by the evaluator.
+    Bytes:          about 32 * width * m sent by the garbler, 4 * width * m by the evaluator.
     Assumes:        as there.
     Source:         Yao's millionaires; the comparator of Kolesnikov, Sadeghi, Schneider (CANS 2009), 1 AND
                     gate a bit.

@@ -1,14 +1,17 @@
 """Garbled circuits: half-gates with free XOR, many instances side by side, tables in pieces.
 
 Zahur, Rosulek, Evans, *Two halves make a whole* (EUROCRYPT 2015), figure 2; free XOR of Kolesnikov and Schneider
-(ICALP 2008); point and permute; the hash is TMMO (:mod:`crypto.hashing`). An AND gate costs two blocks of table;
-all other gates are free.
+(ICALP 2008); point and permute; the hash is TMMO (:mod:`crypto.hashing`). An AND gate costs two blocks of table, or
+one if a side knows an operand; all other gates are free.
 
 Wires are rows: uint64, shape (rows, 2 * n), the blocks of n instances side by side. For the garbler a row holds
 *zero labels*, the labels of value 0. The label of 1 is the zero label ⊕ Δ. The lowest bit of Δ is set, so the
 lowest bits of a pair differ. For the evaluator a row holds the *active* label of each pair. Row 0, constant zero,
 is zero on both sides. A public bit p that becomes a secret wire has active label 0, so zero label p·Δ. This is
-safe: while Δ is secret, the hash is circular correlation robust for chosen labels.
+safe: while Δ is secret, the hash is circular correlation robust for chosen labels. The garbler knows a bit r whose
+active label has lowest bit 0: the lowest bit of its zero label is r. The evaluator knows a bit whose zero label has
+lowest bit 0: the lowest bit of its active label is the bit. Sums of such bits, and for the garbler inverted bits,
+keep the property. For them one of the two halves of a gate is zero and falls away.
 
 Computation of each gate: :mod:`crypto.half_gates`. Program: :mod:`crypto.engine`.
 
@@ -45,7 +48,7 @@ class _Half:
 
     def _begin(self) -> None:
         """Evaluate the gates that depend on public inputs only."""
-        engine.begin(self.n * sum(piece.and_gates for piece in self.pieces))
+        engine.begin(self.n * sum(piece.blocks for piece in self.pieces) // 2)
         evaluate_public(self.circuit, self.public)
 
     def rekey(self, key: bytes) -> None:

@@ -6,6 +6,9 @@ needs a case distinction (figure 2 of the paper says the same with X_0 and X_1):
     T_G = H(A^0) ⊕ H(A^1) ⊕ p_b·Δ        T_E = H(B^0) ⊕ H(B^1) ⊕ A_0
     C_0 = H(A^0) ⊕ H(B^0) ⊕ p_a·p_b·Δ
 
+The first half is a·p_b, the second a·(b ⊕ p_b). If the garbler knows b, then p_b = b, and the first half is the gate.
+If the evaluator knows b, then p_b = 0, and the second half is the gate.
+
 Source: Zahur, Rosulek, Evans, *Two halves make a whole* (EUROCRYPT 2015), figure 2.
 """
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crypto.circuit import Circuit, Group, Kind, Rows
+from crypto.circuit import BLOCKS, Circuit, Group, Kind, Rows
 from crypto.encoding import Words
 from crypto.hashing import BlockHash
 from crypto.pieces import Piece, pieces
@@ -54,7 +57,7 @@ class _Gates:
         self.n = n
         self.labels = labels
         self.public = public
-        ands = [g.stop - g.start for piece in pieces(circuit, n) for g in piece.groups if g.kind is Kind.AND]
+        ands = [g.stop - g.start for piece in pieces(circuit, n) for g in piece.groups if g.kind in BLOCKS]
         xors = [g.stop - g.start for g in circuit.groups if g.kind is Kind.XOR]
         gates = max(ands, default=1)
         self._memory = np.empty(18 * gates * n, dtype=np.uint64)
@@ -72,10 +75,15 @@ class _Gates:
     def run(self, piece: Piece, table: Words) -> None:
         """Work through the groups of the next piece."""
         used = 0
+        garbled = {
+            Kind.AND: self._and,
+            Kind.AND_GARBLER: self._and_garbler,
+            Kind.AND_EVALUATOR: self._and_evaluator,
+        }
         for group in piece.groups:
-            if group.kind is Kind.AND:
-                size = 4 * self.n * (group.stop - group.start)
-                self._and(group, table[used : used + size])
+            if compute := garbled.get(group.kind):
+                size = 2 * self.n * group.blocks
+                compute(group, table[used : used + size])
                 used += size
             elif group.kind is Kind.XOR:
                 self._xor(group)
@@ -83,6 +91,12 @@ class _Gates:
                 self._public(group)
 
     def _and(self, group: Group, table: Words) -> None:
+        raise NotImplementedError
+
+    def _and_garbler(self, group: Group, table: Words) -> None:
+        raise NotImplementedError
+
+    def _and_evaluator(self, group: Group, table: Words) -> None:
         raise NotImplementedError
 
     def _public(self, group: Group) -> None:
@@ -155,6 +169,37 @@ class GarblerGates(_Gates):
         np.bitwise_xor(out, h[0, :half], out=out)
         np.bitwise_xor(out, h[0, half:], out=out)
 
+    def _and_garbler(self, group: Group, table: Words) -> None:
+        a, b = self._operands(group)
+        p_a, p_b = self._masked(a), self._masked(b)
+        h = self._hashes(a ^ p_a)
+        np.bitwise_xor(h[0], h[1], out=table)
+        np.bitwise_xor(table, p_b, out=table)
+        self.labels[group.start : group.stop].reshape(-1)[:] = h[0] ^ (p_a & p_b)
+
+    def _and_evaluator(self, group: Group, table: Words) -> None:
+        a, b = self._operands(group)
+        h = self._hashes(b ^ self._masked(b))
+        np.bitwise_xor(h[0], h[1], out=table)
+        np.bitwise_xor(table, a, out=table)
+        self.labels[group.start : group.stop].reshape(-1)[:] = h[0]
+
+    def _operands(self, group: Group) -> tuple[Words, Words]:
+        """Return the zero labels of both operands, flat."""
+        block = self._block(group.stop - group.start)
+        self._gather(group.a, group.invert_a, block.a)
+        self._gather(group.b, group.invert_b, block.b)
+        return block.a.reshape(-1), block.b.reshape(-1)
+
+    def _masked(self, labels: Words) -> Words:
+        """Return p·Δ for the lowest bit p of each label."""
+        bits = np.uint64(0) - (labels[0::2] & _ONE)
+        return np.repeat(bits, 2) & self._delta_tiled[: len(labels)]
+
+    def _hashes(self, labels: Words) -> Words:
+        """Return the hashes of labels, and of the other labels of their pairs; shape (2, len(labels))."""
+        return self._hash.hash(np.stack([labels, labels ^ self._delta_tiled[: len(labels)]]))
+
     def _gather(self, rows: np.ndarray, inverted: np.ndarray, out: Rows) -> None:
         """Collect zero labels; for an inverted wire, take the opposite label of the pair."""
         if len(rows) == 1:
@@ -206,3 +251,14 @@ class EvaluatorGates(_Gates):
         np.bitwise_xor(h, picked, out=h)
         out = self.labels[group.start : group.stop].reshape(-1)
         np.bitwise_xor(h[:half], h[half:], out=out)
+
+    def _and_garbler(self, group: Group, table: Words) -> None:
+        self._finish(group, self.labels[group.a].reshape(-1), table)
+
+    def _and_evaluator(self, group: Group, table: Words) -> None:
+        self._finish(group, self.labels[group.b].reshape(-1), table ^ self.labels[group.a].reshape(-1))
+
+    def _finish(self, group: Group, labels: Words, blocks: Words) -> None:
+        """Set the rows of a group: the hashes of labels, plus the block where the lowest bit of the label is 1."""
+        chosen = np.repeat(np.uint64(0) - (labels[0::2] & _ONE), 2) & blocks
+        self.labels[group.start : group.stop].reshape(-1)[:] = self._hash.hash(labels[None])[0] ^ chosen

@@ -15,7 +15,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.circuit import Circuit, Group, Kind
+from crypto.blocks import BLOCK_BYTES
+from crypto.circuit import BLOCKS, Circuit, Group
 
 BLOCK_GATES = 1 << 13
 """Gates times instances garbled at once, at most (a single gate of more instances goes alone)."""
@@ -23,22 +24,20 @@ BLOCK_GATES = 1 << 13
 PIECE_BYTES = 1 << 20
 """Maximum table bytes of a piece (unless a single block has more)."""
 
-GATE_BYTES = 32
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Piece:
     """Groups that are garbled together.
 
-    steps:        for each group: kind, first row, last row + 1, number of AND gates before the group;
+    steps:        for each group: kind, first row, last row + 1, blocks of table before the group;
                   int64, shape (groups, 4).
-    and_gates:    AND gates of an instance.
+    blocks:       blocks of table of an instance.
     table_bytes:  length of the table.
     """
 
     groups: tuple[Group, ...]
     steps: NDArray[np.int64]
-    and_gates: int
+    blocks: int
     table_bytes: int
 
 
@@ -47,23 +46,21 @@ def pieces(circuit: Circuit, n: int) -> tuple[Piece, ...]:
     """Cut a circuit into pieces for ``n`` instances. All but the last have a table."""
     done: list[Piece] = []
     groups: list[Group] = []
-    gates = 0
+    blocks = 0
     for group in _blocks(circuit, max(1, BLOCK_GATES // n)):
-        more = group.stop - group.start if group.kind is Kind.AND else 0
-        if gates and (gates + more) * n * GATE_BYTES > PIECE_BYTES:
-            done.append(_piece(groups, gates, n))
-            groups, gates = [], 0
+        if blocks and (blocks + group.blocks) * n * BLOCK_BYTES > PIECE_BYTES:
+            done.append(_piece(groups, n))
+            groups, blocks = [], 0
         groups.append(group)
-        gates += more
-    return (*done, _piece(groups, gates, n))
+        blocks += group.blocks
+    return (*done, _piece(groups, n))
 
 
-def _piece(groups: list[Group], and_gates: int, n: int) -> Piece:
-    conjunctions = [group.stop - group.start if group.kind is Kind.AND else 0 for group in groups]
-    before = accumulate(conjunctions, initial=0)
-    steps = [(group.kind, group.start, group.stop, k) for group, k in zip(groups, before, strict=False)]
+def _piece(groups: list[Group], n: int) -> Piece:
+    *before, blocks = accumulate((group.blocks for group in groups), initial=0)
+    steps = [(group.kind, group.start, group.stop, k) for group, k in zip(groups, before, strict=True)]
     return Piece(
-        tuple(groups), np.array(steps, dtype=np.int64).reshape(-1, 4), and_gates, GATE_BYTES * n * and_gates
+        tuple(groups), np.array(steps, dtype=np.int64).reshape(-1, 4), blocks, BLOCK_BYTES * n * blocks
     )
 
 
@@ -71,7 +68,7 @@ def _blocks(circuit: Circuit, gates: int) -> Iterator[Group]:
     """Cut groups of AND gates into blocks that fit the working memory."""
     for group in circuit.groups:
         length = group.stop - group.start
-        if group.kind is not Kind.AND or length <= gates:
+        if group.kind not in BLOCKS or length <= gates:
             yield group
         else:
             for part in slices(length, gates):

@@ -91,6 +91,8 @@ __all__ = [
 
 _CHOICES, _TABLES, _OUTPUTS = "two_party/choices", "two_party/tables", "two_party/outputs"
 _NONE: Words = np.empty((0, 2), dtype=np.uint64)
+_ZERO: Bits = np.zeros((1, 1), dtype=np.uint8)
+_ONE = np.uint64(1)
 
 
 Asked: TypeAlias = tuple[Circuit, int, Inputs]
@@ -277,12 +279,13 @@ class GarblerSession(_Session):
                         under way: the first two then come once for each chunk
                         (:func:`crypto.batch.more_rounds`).
         Bytes:          of every batch, sent by the garbler: for every chunk of n instances, 32 * n for every
-                        AND gate, ceil(bits * n / 8) for output bits that the evaluator decodes (outputs for
-                        the evaluator, for both, and additive shares), and 16 * n for every output bit of the
-                        garbler, by which the evaluator checks its label. Sent by the evaluator: the transfers of
-                        every chunk, as :func:`crypto.ot.extension.correlated_send` without its 24 bytes; 8 * n
-                        for every output bit of the garbler. 16 by the side that speaks first: the evaluator if
-                        the circuit has choices of the evaluator, else the garbler.
+                        AND gate, half of it if a side knows an operand, ceil(bits * n / 8) for output bits that
+                        the evaluator decodes (outputs for the evaluator, for both, and additive shares), and
+                        16 * n for every output bit of the garbler, by which the evaluator checks its label. Sent
+                        by the evaluator: the transfers of every chunk, as
+                        :func:`crypto.ot.extension.correlated_send` without its 24 bytes; 8 * n for every output
+                        bit of the garbler. 16 by the side that speaks first: the evaluator if the circuit has
+                        choices of the evaluator, else the garbler.
         Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG. An
                         evaluator that deviates in the transfers is stopped as stated there.
         Source:         Yao's protocol (Lindell, Pinkas, J. Cryptology 2009, protocol 5) with half-gates (Zahur
@@ -342,6 +345,8 @@ class GarblerSession(_Session):
             if opens and part.start == 0:
                 payload = _expect_digest(payload, run.digest, self.peer, _CHOICES)
             labels[part] = self._ot.extend(payload, part.stop - part.start, _CHOICES)
+        for group in run.known_to_evaluator:
+            _colour(garbling.labels[group.rows(Region.EVALUATOR)], _ZERO)
 
     def _fill_own(self, run: Run, chunk: slice, garbling: Garbling, results: Results) -> None:
         """Adjust the drawn labels to our own bits: where the bit is 1, the opposite label is the zero label."""
@@ -469,6 +474,8 @@ class EvaluatorSession(_Session):
             evaluation.rekey(key)
         _draw_labels(derive_key(self._key, b"two_party/labels", number), run.circuit, evaluation)
         evaluation.labels[run.circuit.region(Region.EVALUATOR)] = chosen.reshape(-1, 2 * n)
+        for group in run.known_to_evaluator:
+            _colour(evaluation.labels[group.rows(Region.EVALUATOR)], run.bits(group.name, chunk))
         run.fill_shared(chunk, evaluation)
         return evaluation
 
@@ -540,11 +547,20 @@ def _expect_digest(payload: bytes, digest: bytes, peer: str, step: str) -> bytes
 
 
 def _draw_labels(seed: bytes, circuit: Circuit, half: Garbling | Evaluation) -> None:
-    """Fill the rows of the garbler's inputs with labels that both sides draw from a common seed: 0 bytes."""
+    """Fill the rows of the garbler's inputs with labels that both sides draw from a common seed: 0 bytes.
+
+    The evaluator's active labels have lowest bit 0, for whatever bit.
+    """
     rows = half.labels[circuit.region(Region.GARBLER)]
     stream = stream_of(seed)
     if rows.size:
         stream.update_into(bytes(rows.nbytes), rows.data.cast("B"))
+        _colour(rows, _ZERO)
+
+
+def _colour(rows: Rows, bits: Bits) -> None:
+    """Set the lowest bit of every label; bits: uint8, shape (rows, n) or one for all."""
+    rows[:, 0::2] = (rows[:, 0::2] & ~_ONE) | bits
 
 
 def _flip(rows: Rows, bits: Bits, delta: Words) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from crypto import trees
 from crypto.blocks import BLOCK_BITS, WORD_BITS, Blocks, Octets, encode_blocks
-from crypto.circuit import Circuit, Kind, Rows, columns_of
+from crypto.circuit import BLOCKS, Circuit, Kind, Rows, columns_of
 from crypto.compiled import blake2b
 from crypto.compiled.aes import KEY_WORDS, write_key_schedule
 from crypto.compiled.gates import Evaluate, Garble
@@ -160,7 +160,7 @@ class CompiledGates:
             self._n,
             self._tweak,
         )
-        self._tweak += 2 * self._n * piece.and_gates
+        self._tweak += self._n * piece.blocks
 
 
 class CompiledKeystreams:
@@ -306,7 +306,7 @@ def operands_of(circuit: Circuit) -> Words:
     """
     gates = columns_of(circuit.groups)
     starts = np.repeat(gates.starts, gates.lengths)
-    secret_b = np.repeat(np.isin(gates.kinds, (Kind.XOR, Kind.AND)), gates.lengths)
+    secret_b = np.repeat(np.isin(gates.kinds, (Kind.XOR, *BLOCKS)), gates.lengths)
     bounds = starts, np.where(secret_b, starts, circuit.public_rows)
     operands = np.zeros((circuit.rows, 2), dtype=np.uint64)
     read = (gates.a, gates.invert_a), (gates.b, gates.invert_b)

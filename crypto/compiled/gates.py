@@ -4,7 +4,7 @@ Both functions take (labels, public, table, operands, steps, round keys, Δ; num
 arrays of words and three numbers. Labels, public rows and table belong to the piece. The further arrays are:
 
 operands:  the operands of every row: the rows a and b, each times 2, plus 1 if inverted.
-steps:     by group of gates: kind, first row, last row + 1, number of earlier AND gates of the piece.
+steps:     by group of gates: kind, first row, last row + 1, number of earlier blocks of table of the piece.
 Δ:         zero for the evaluator: an inverted wire has the same label there, and a public bit label
            zero.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from crypto.circuit import Kind
+from crypto.circuit import BLOCKS, Kind
 from crypto.compiled.aes import Hash, lowest_bits, tweaks_from
 from crypto.compiled.code import WORD, WORDS, Code, Value
 
@@ -37,13 +37,11 @@ class _Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Halves:
-    """The two table rows of an AND gate, and the tweaks of the first label of each operand."""
+class _Half:
+    """A table row of a gate, and the tweak of the first label that its hashes take."""
 
-    first: Value
-    second: Value
-    tweak_a: Value
-    tweak_b: Value
+    row: Value
+    tweak: Value
 
 
 class _Gates:
@@ -59,8 +57,16 @@ class _Gates:
         self.hash = Hash(self.c, round_keys)
         self._write()
 
-    def conjunction(self, gate: _Gate, halves: _Halves, k: Value, lanes: int) -> None:
+    def conjunction(self, gate: _Gate, first: _Half, second: _Half, k: Value, lanes: int) -> None:
         """Emit an AND gate, for the instances whose blocks are the words from ``k`` on."""
+        raise NotImplementedError
+
+    def of_garbler(self, gate: _Gate, half: _Half, k: Value, lanes: int) -> None:
+        """Emit an AND gate with a bit that the garbler knows."""
+        raise NotImplementedError
+
+    def of_evaluator(self, gate: _Gate, half: _Half, k: Value, lanes: int) -> None:
+        """Emit an AND gate with a bit that the evaluator knows."""
         raise NotImplementedError
 
     def delta(self, lanes: int) -> Value:
@@ -84,8 +90,13 @@ class _Gates:
             for known, gate in ((Kind.XOR, self._xor), (Kind.SELECT, self._select), (Kind.LIFT, self._lift)):
                 with c.where(kind, known):
                     self._each(start, stop, gate)
-            with c.where(kind, Kind.AND):
-                self._conjunctions(start, stop, before)
+            for known, body in (
+                (Kind.AND, self.conjunction),
+                (Kind.AND_GARBLER, self.of_garbler),
+                (Kind.AND_EVALUATOR, self.of_evaluator),
+            ):
+                with c.where(kind, known):
+                    self._garbled(start, stop, before, BLOCKS[known], body)
         c.end()
 
     def _each(self, start: Value, stop: Value, body: Callable[[_Gate, Value, int], None]) -> None:
@@ -93,13 +104,14 @@ class _Gates:
             gate = self._gate(row)
             self._along(lambda k, lanes: body(gate, k, lanes))
 
-    def _conjunctions(self, start: Value, stop: Value, before: Value) -> None:
+    def _garbled(
+        self, start: Value, stop: Value, before: Value, n_halves: int, body: Callable[..., None]
+    ) -> None:
         with self.c.count(start, stop - 1) as row:
-            gate, gates, position = self._gate(row), stop - start, row - start
-            first = before * self.width * 2 + position * self.width
-            tweak = self.tweak + before * self.width + position * self.n
-            halves = _Halves(first, first + gates * self.width, tweak, tweak + gates * self.n)
-            self._along(lambda k, lanes: self.conjunction(gate, halves, k, lanes))
+            gate, gates = self._gate(row), stop - start
+            places = [before + row - start + gates * half for half in range(n_halves)]
+            halves = [_Half(place * self.width, self.tweak + place * self.n) for place in places]
+            self._along(lambda k, lanes: body(gate, *halves, k, lanes))
 
     def _gate(self, row: Value) -> _Gate:
         a, b = (self.c.load(self.operands, row * 2 + i) for i in range(2))
@@ -129,27 +141,65 @@ class _Gates:
 class Garble(_Gates):
     """The garbler's side: writes tables."""
 
-    def conjunction(self, gate: _Gate, halves: _Halves, k: Value, lanes: int) -> None:
-        delta = self.delta(lanes)
-        a, b = self.operand(gate.a, gate.flip_a, k, lanes), self.operand(gate.b, gate.flip_b, k, lanes)
-        p_a, p_b = lowest_bits(a), lowest_bits(b)
-        tweak_a, tweak_b = self.tweaks(halves.tweak_a, k, lanes), self.tweaks(halves.tweak_b, k, lanes)
-        # The labels with lowest bit 0, then the labels with lowest bit 1.
-        a_0, b_0 = a ^ (p_a & delta), b ^ (p_b & delta)
-        h_a_0, h_a_1 = self.hash(a_0, tweak_a), self.hash(a_0 ^ delta, tweak_a)
-        h_b_0, h_b_1 = self.hash(b_0, tweak_b), self.hash(b_0 ^ delta, tweak_b)
-        self.c.store(h_a_0 ^ h_a_1 ^ (p_b & delta), self.table, halves.first + k)
-        self.c.store(h_b_0 ^ h_b_1 ^ a, self.table, halves.second + k)
-        self.c.store(h_a_0 ^ h_b_0 ^ (p_a & p_b & delta), self.labels, gate.out + k)
+    def conjunction(self, gate: _Gate, first: _Half, second: _Half, k: Value, lanes: int) -> None:
+        a, b = self._zero_labels(gate, k, lanes)
+        out = self._first(first, a, b, k, lanes) ^ self._second(second, a, b, k, lanes)
+        self.c.store(out, self.labels, gate.out + k)
+
+    def of_garbler(self, gate: _Gate, half: _Half, k: Value, lanes: int) -> None:
+        out = self._first(half, *self._zero_labels(gate, k, lanes), k, lanes)
+        self.c.store(out, self.labels, gate.out + k)
+
+    def of_evaluator(self, gate: _Gate, half: _Half, k: Value, lanes: int) -> None:
+        out = self._second(half, *self._zero_labels(gate, k, lanes), k, lanes)
+        self.c.store(out, self.labels, gate.out + k)
+
+    def _zero_labels(self, gate: _Gate, k: Value, lanes: int) -> tuple[Value, Value]:
+        return self.operand(gate.a, gate.flip_a, k, lanes), self.operand(gate.b, gate.flip_b, k, lanes)
+
+    def _first(self, half: _Half, a: Value, b: Value, k: Value, lanes: int) -> Value:
+        """Write the table of the first half; return its zero labels."""
+        delta, p_a, p_b = self.delta(lanes), lowest_bits(a), lowest_bits(b)
+        h_0, h_1 = self._hashes(half, a, k, lanes)
+        self.c.store(h_0 ^ h_1 ^ (p_b & delta), self.table, half.row + k)
+        return h_0 ^ (p_a & p_b & delta)
+
+    def _second(self, half: _Half, a: Value, b: Value, k: Value, lanes: int) -> Value:
+        """Write the table of the second half; return its zero labels."""
+        h_0, h_1 = self._hashes(half, b, k, lanes)
+        self.c.store(h_0 ^ h_1 ^ a, self.table, half.row + k)
+        return h_0
+
+    def _hashes(self, half: _Half, labels: Value, k: Value, lanes: int) -> tuple[Value, Value]:
+        """Return the hashes of the labels of each pair, first of the label with lowest bit 0."""
+        delta, tweaks = self.delta(lanes), self.tweaks(half.tweak, k, lanes)
+        first = labels ^ (lowest_bits(labels) & delta)
+        return self.hash(first, tweaks), self.hash(first ^ delta, tweaks)
 
 
 class Evaluate(_Gates):
     """The evaluator's side: reads tables."""
 
-    def conjunction(self, gate: _Gate, halves: _Halves, k: Value, lanes: int) -> None:
-        a, b = (self.c.load(self.labels, row + k, lanes) for row in (gate.a, gate.b))
-        t_g, t_e = (self.c.load(self.table, half + k, lanes) for half in (halves.first, halves.second))
-        h_a = self.hash(a, self.tweaks(halves.tweak_a, k, lanes))
-        h_b = self.hash(b, self.tweaks(halves.tweak_b, k, lanes))
-        picked = (lowest_bits(a) & t_g) ^ (lowest_bits(b) & (t_e ^ a))
-        self.c.store(h_a ^ h_b ^ picked, self.labels, gate.out + k)
+    def conjunction(self, gate: _Gate, first: _Half, second: _Half, k: Value, lanes: int) -> None:
+        a, b = self._active_labels(gate, k, lanes)
+        out = self._first(first, a, k, lanes) ^ self._second(second, a, b, k, lanes)
+        self.c.store(out, self.labels, gate.out + k)
+
+    def of_garbler(self, gate: _Gate, half: _Half, k: Value, lanes: int) -> None:
+        a, _ = self._active_labels(gate, k, lanes)
+        self.c.store(self._first(half, a, k, lanes), self.labels, gate.out + k)
+
+    def of_evaluator(self, gate: _Gate, half: _Half, k: Value, lanes: int) -> None:
+        out = self._second(half, *self._active_labels(gate, k, lanes), k, lanes)
+        self.c.store(out, self.labels, gate.out + k)
+
+    def _active_labels(self, gate: _Gate, k: Value, lanes: int) -> tuple[Value, Value]:
+        return self.c.load(self.labels, gate.a + k, lanes), self.c.load(self.labels, gate.b + k, lanes)
+
+    def _first(self, half: _Half, a: Value, k: Value, lanes: int) -> Value:
+        table = self.c.load(self.table, half.row + k, lanes)
+        return self.hash(a, self.tweaks(half.tweak, k, lanes)) ^ (lowest_bits(a) & table)
+
+    def _second(self, half: _Half, a: Value, b: Value, k: Value, lanes: int) -> Value:
+        table = self.c.load(self.table, half.row + k, lanes)
+        return self.hash(b, self.tweaks(half.tweak, k, lanes)) ^ (lowest_bits(b) & (table ^ a))

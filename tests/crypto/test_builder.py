@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.builder import FALSE, TRUE, Builder, add, subtract
-from crypto.circuit import Circuit, Held, Kind, Region, To, evaluate
+from crypto.circuit import BLOCKS, Circuit, Held, Kind, Region, To, evaluate
 from crypto.errors import LocalProtocolError
 from tests.support.circuits import apply, every
 from tests.support.examples import examples
@@ -110,7 +110,7 @@ def check_order(circuit: Circuit) -> None:
     for g in circuit.groups:
         assert g.start == next_row
         assert g.a.max() < g.start or g.kind is Kind.LIFT
-        assert g.b.max() < (g.start if g.kind in (Kind.XOR, Kind.AND) else circuit.public_rows)
+        assert g.b.max() < (g.start if g.kind in (Kind.XOR, *BLOCKS) else circuit.public_rows)
         assert len(g.a) == len(g.b) == g.stop - g.start
         next_row = g.stop
     assert (next_row, next_public) == (circuit.rows, circuit.public_rows)

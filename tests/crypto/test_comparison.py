@@ -156,12 +156,12 @@ def output_bytes(circuit: Circuit) -> int:
 def test_costs_are_as_documented() -> None:
     _, _, transcript = compare(two_party_sessions(), [1] * 20, [2] * 20, 16)
     assert transcript.rounds == 3
-    assert transcript.bytes_sent("g") == 32 * 16 * 20 + 3 + 16 * 20
+    assert transcript.bytes_sent("g") == 16 * (2 * 16 - 1) * 20 + 3 + 16 * 20
     assert transcript.bytes_sent("e") == 16 + transfer_bytes(16 * 20) + 8 * 20
     _, _, transcript = maximum(two_party_sessions(), ENTRIES[:1], ENTRIES[1:3])
     circuit = comparison._private_maximum_circuit((1, 2), WIDTHS)
     assert transcript.rounds == 3
-    assert transcript.bytes_sent("g") == 32 * circuit.and_gates + 1 + 16 * output_bytes(circuit)
+    assert transcript.bytes_sent("g") == 16 * circuit.table_blocks + 1 + 16 * output_bytes(circuit)
     assert transcript.bytes_sent("e") == 16 + transfer_bytes(2 * 18) + 8 * output_bytes(circuit)
     _, transcript = joint(two_party_sessions(), ENTRIES)
     circuit = comparison._shared_maximum_circuit(4, WIDTHS)
@@ -174,7 +174,7 @@ def test_costs_are_as_documented() -> None:
     assert sent == {
         "ideal/share": 3 * 8 * 4 * 4,
         "two_party/choices": 16 + transfer_bytes(4 * 18),
-        "two_party/tables": 32 * circuit.and_gates + 1 + 16 * output_bytes(circuit),
+        "two_party/tables": 16 * circuit.table_blocks + 1 + 16 * output_bytes(circuit),
         "two_party/outputs": 8 * output_bytes(circuit),
         "comparison/winner": 4 * 2,
     }

@@ -29,10 +29,10 @@ def test_gates_of_all_instances_are_counted_on_either_side() -> None:
         Evaluation(circuit, n, bytes(16)).begin,
     ):
         heard: list[str] = []
-        engine.after(n * circuit.and_gates, lambda heard=heard: heard.append("enough"))
+        engine.after(n * circuit.table_blocks // 2, lambda heard=heard: heard.append("enough"))
         begun()
         assert heard == ["enough"]
-        engine.after(n * circuit.and_gates + 1, lambda heard=heard: heard.append("more"))
+        engine.after(n * circuit.table_blocks // 2 + 1, lambda heard=heard: heard.append("more"))
         begun()
         assert heard == ["enough"]
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from crypto import hashing
 from crypto import pieces as cutting
 from crypto.blocks import random_blocks
-from crypto.circuit import Circuit, Group, Kind, Region, bits_of_values, evaluate
+from crypto.circuit import BLOCKS, Circuit, Group, Kind, Region, bits_of_values, evaluate
 from crypto.garbling import Evaluation, Garbling
 from crypto.pieces import pieces
 from tests.support.circuits import mixed
 from tests.support.examples import examples
 from tests.support.rng import SeededRng
-from tests.support.slow_half_gates import ev_and, gb_and
+from tests.support.slow_half_gates import ev_and, ev_evaluator, ev_garbler, gb_and, gb_evaluator, gb_garbler
 from tests.support.statistics import BYTE_LIMIT, byte_statistic
 
 KEY = bytes(range(16))
@@ -47,6 +47,8 @@ def prepared(
             g.public[rows] = e.public[rows] = np.repeat(np.uint64(0) - bits, 2, axis=1)
             continue
         g.labels[rows] = random_blocks(SeededRng((seed, name)), group.bits * n).reshape(group.bits, 2 * n)
+        known = bits if region is Region.GARBLER else np.uint64(0)
+        g.labels[rows, 0::2] = (g.labels[rows, 0::2] & ~np.uint64(1)) | known
         e.labels[rows] = g.labels[rows] ^ (np.repeat(bits, 2, axis=1) * np.tile(delta, n))
     return g, e, values
 
@@ -91,7 +93,7 @@ def test_any_cut_into_blocks_and_pieces_works(n: int, block_gates: int, piece_ga
         assert all(piece.table_bytes <= largest * 32 * n for piece in g.pieces)
     pieces.cache_clear()
     assert [table.nbytes for table in tables] == [piece.table_bytes for piece in g.pieces]
-    assert sum(table.nbytes for table in tables) == circuit.and_gates * n * 32
+    assert sum(table.nbytes for table in tables) == circuit.table_blocks * n * 16
     check_labels(g, e, values)
 
 
@@ -99,20 +101,21 @@ def as_integers(rows: np.ndarray) -> list[int]:
     return [int(low) | int(high) << 64 for low, high in rows.reshape(-1, 2).tolist()]
 
 
-def and_blocks(g: Garbling) -> Iterator[Group]:
+def garbled(g: Garbling) -> Iterator[Group]:
     for piece in g.pieces:
-        yield from (group for group in piece.groups if group.kind is Kind.AND)
+        yield from (group for group in piece.groups if group.kind in BLOCKS)
 
 
 @pytest.mark.parametrize("n", [1, 3, 600])
 def test_half_gates_follow_the_paper(n: int) -> None:
-    """Every table, zero label and active label of every AND gate equals the paper's."""
+    """Every table, zero label and active label of every AND gate equals the paper's, of every kind."""
     g, e, _ = prepared(mixed(), n)
     tables = as_integers(np.concatenate(run(g, e)))
     (delta,) = as_integers(offset())
-    used = at = 0
-    for group in and_blocks(g):
+    used, kinds = 0, set()
+    for group in garbled(g):
         gates = group.stop - group.start
+        kinds.add(group.kind)
         for k in range(gates):
             flip_a, flip_b = (delta if k in inverted else 0 for inverted in (group.invert_a, group.invert_b))
             zero_a, zero_b, zero_out = (
@@ -122,14 +125,17 @@ def test_half_gates_follow_the_paper(n: int) -> None:
                 as_integers(e.labels[r]) for r in (group.a[k], group.b[k], group.start + k)
             )
             for i in range(0, n, max(1, n // 5)):
-                spot = k * n + i
-                j, j_prime = used + spot, used + gates * n + spot
-                w0, t_g, t_e = gb_and(KEY, delta, zero_a[i] ^ flip_a, zero_b[i] ^ flip_b, j, j_prime)
-                assert zero_out[i] == w0
-                assert (tables[at + spot], tables[at + gates * n + spot]) == (t_g, t_e)
-                assert act_out[i] == ev_and(KEY, act_a[i], act_b[i], t_g, t_e, j, j_prime)
-        used += 2 * gates * n
-        at += 2 * gates * n
+                j = [used + half * gates * n + k * n + i for half in range(BLOCKS[group.kind])]
+                sent = [tables[place] for place in j]
+                zeros = zero_a[i] ^ flip_a, zero_b[i] ^ flip_b
+                assert (zero_out[i], *sent) == GARBLED[group.kind](KEY, delta, *zeros, *j)
+                assert act_out[i] == EVALUATED[group.kind](KEY, act_a[i], act_b[i], *sent, *j)
+        used += group.blocks * n
+    assert kinds == {*BLOCKS}
+
+
+GARBLED = {Kind.AND: gb_and, Kind.AND_GARBLER: gb_garbler, Kind.AND_EVALUATOR: gb_evaluator}
+EVALUATED = {Kind.AND: ev_and, Kind.AND_GARBLER: ev_garbler, Kind.AND_EVALUATOR: ev_evaluator}
 
 
 class Spy:
@@ -164,7 +170,7 @@ def test_no_tweak_comes_twice_under_a_key(monkeypatch: pytest.MonkeyPatch) -> No
         g.rekey(hashing.derive_key(KEY, chunk))
         list(g.tables())
     pieces.cache_clear()
-    assert len(spy.tweaks) == len(set(spy.tweaks)) == 3 * 2 * 3 * circuit.and_gates
+    assert len(spy.tweaks) == len(set(spy.tweaks)) == 3 * 3 * circuit.table_blocks
     assert len(spy.keys) == len({*spy.keys}) + 1  # both halves of prepared() share one key
 
 
@@ -194,7 +200,7 @@ def test_colours_and_tables_do_not_depend_on_the_inputs() -> None:
         tables = run(g, e)
         assert byte_statistic(np.concatenate(tables).tobytes()) < BYTE_LIMIT
         # Rows that hold public bits are known to both sides and left out.
-        secret = [r for grp in circuit.groups if grp.kind is Kind.AND for r in range(grp.start, grp.stop)]
+        secret = [r for grp in circuit.groups if grp.kind in BLOCKS for r in range(grp.start, grp.stop)]
         ones = (e.labels[secret, 0::2] & np.uint64(1)).sum(axis=1)
         assert abs(ones - n / 2).max() < 5.5 * np.sqrt(n) / 2
 

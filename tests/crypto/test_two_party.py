@@ -207,7 +207,7 @@ def test_carried_words_cost_nothing() -> None:
     circuit, pair = b.build(), two_party_sessions()
     _, mine, theirs = split(keep(), 1)
     g, e, first = run(pair, keep(), 1, mine, theirs)
-    assert first.bytes_sent("g") == 32 * keep().and_gates  # nothing to open the kept words with
+    assert first.bytes_sent("g") == 16 * keep().table_blocks  # nothing to open the kept words with
     _, _, second = run(pair, circuit, 1, {"x": g["kept"]}, {"x": e["kept"]})
     assert second.bytes_sent("g") == 16 + 3 + 16 * 18  # digest, 18 bits, hashes of both labels of each
     assert second.bytes_sent("e") == 8 * 18
@@ -333,7 +333,7 @@ def test_cost_is_as_documented(to: To, rounds: int, decoded: int, returned: int,
     _, _, transcript = run(two_party_sessions(), circuit, batch, mine, theirs)
     assert transcript.rounds == rounds
     proof = returned * 16 * batch
-    assert transcript.bytes_sent("g") == 32 * batch * circuit.and_gates + decoded * -(-batch // 8) + proof
+    assert transcript.bytes_sent("g") == 16 * batch * circuit.table_blocks + decoded * -(-batch // 8) + proof
     assert transcript.bytes_sent("e") == 16 + transfer_bytes(8 * batch) + returned * 8 * batch
     assert transcript.bytes_sent() == batches.Run(circuit, batch, {}, b"").total_bytes
     steps = ("two_party/choices", "two_party/tables", "two_party/outputs")
@@ -349,7 +349,7 @@ def test_without_choices_the_garbler_opens() -> None:
     g, e, transcript = run(two_party_sessions(), circuit, 3, mine, {})
     check(circuit, values, 3, g, e)
     assert (transcript.rounds, transcript.bytes_sent("e")) == (1, 0)
-    assert transcript.bytes_sent("g") == 16 + 32 * 3 * circuit.and_gates + 1
+    assert transcript.bytes_sent("g") == 16 + 16 * 3 * circuit.table_blocks + 1
 
 
 def test_an_empty_batch_costs_a_digest() -> None:
@@ -791,7 +791,7 @@ def test_no_label_of_a_bent_table_goes_back(to: To) -> None:
     rng = np.random.default_rng(0)
     told = []
     for own in range(24):
-        bent = rng.integers(0, 256, 32 * circuit.and_gates, dtype=np.uint8)
+        bent = rng.integers(0, 256, 16 * circuit.table_blocks, dtype=np.uint8)
         steps = []
 
         def tamper(message: Message, bent: np.ndarray = bent, steps: list[str] = steps) -> bytes:
@@ -818,7 +818,7 @@ def test_a_flipped_bit_of_a_proof_is_refused_or_without_effect(place: int) -> No
     outcomes = set()
     for seed in range(12):
         _, mine, theirs = split(circuit, 1, seed)
-        bent = flip("two_party/tables", 32 * circuit.and_gates + place)
+        bent = flip("two_party/tables", 16 * circuit.table_blocks + place)
         try:
             run(two_party_sessions(seed), circuit, 1, mine, theirs, tamper=bent)
         except RemoteProtocolError as error:

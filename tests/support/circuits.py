@@ -33,7 +33,11 @@ def mixed() -> Circuit:
     b.output(
         "o",
         To.BOTH,
-        [product, [*picked, b.and_(p[0], p[1]), b.xor(p[2], x[0]), less(b, x, y), b.or_(x[1], y[1])]],
+        [
+            product,
+            [*picked, b.and_(p[0], p[1]), b.xor(p[2], x[0]), less(b, x, y), b.or_(x[1], y[1])],
+            [b.and_(of_both, of_one ^ 1) for of_both in product[5:7] for of_one in (*x[:2], *y[:2])],
+        ],
     )
     return b.build()
 

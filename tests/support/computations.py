@@ -49,7 +49,7 @@ class Computed:
         total = 16
         for chunk in run.chunks:
             n = chunk.stop - chunk.start
-            total += 32 * n * circuit.and_gates + (len(run.decoded.rows) * n + 7) // 8
+            total += 16 * n * circuit.table_blocks + (len(run.decoded.rows) * n + 7) // 8
             total += transfer_bytes(circuit.region_rows[Region.EVALUATOR] * n)
             total += (16 + 8) * n * len(run.returned.rows)
         return total

@@ -27,3 +27,37 @@ def ev_and(key: bytes, w_a: int, w_b: int, t_g: int, t_e: int, j: int, j_prime: 
     w_g = tmmo(key, w_a, j) ^ (t_g if s_a else 0)
     w_e = tmmo(key, w_b, j_prime) ^ (t_e ^ w_a if s_b else 0)
     return w_g ^ w_e
+
+
+def gb_garbler(key: bytes, r: int, w0_a: int, w0_b: int, j: int) -> tuple[int, int]:
+    """The generator's half gate (section 3.1), for its bit v_b: return (W_0 of the output, T_G).
+
+    A ciphertext for each label of a; that of the label with lowest bit 0 is zero, as its output label is the hash.
+    """
+    v_b, p_a = w0_b & 1, w0_a & 1
+    labels = [w0_a ^ (r if p_a else 0), w0_a ^ (0 if p_a else r)]
+    values = [p_a, 1 - p_a]
+    zero = tmmo(key, labels[0], j) ^ (r if values[0] & v_b else 0)
+    wanted = [zero ^ (r if value & v_b else 0) for value in values]
+    sent = [tmmo(key, label, j) ^ label_out for label, label_out in zip(labels, wanted, strict=True)]
+    assert sent[0] == 0
+    return zero, sent[1]
+
+
+def ev_garbler(key: bytes, w_a: int, _: int, t_g: int, j: int) -> int:
+    """Evaluate :func:`gb_garbler`'s gate."""
+    return tmmo(key, w_a, j) ^ (t_g if w_a & 1 else 0)
+
+
+def gb_evaluator(key: bytes, r: int, w0_a: int, w0_b: int, j: int) -> tuple[int, int]:
+    """The evaluator's half gate (section 3.2), for the bit v_b that it knows: return (W_0 of the output, T_E).
+
+    With v_b = 0 the evaluator takes the hash of its label, with v_b = 1 it also adds T_E and its label of a.
+    """
+    w1_b = w0_b ^ r
+    return tmmo(key, w0_b, j), tmmo(key, w0_b, j) ^ tmmo(key, w1_b, j) ^ w0_a
+
+
+def ev_evaluator(key: bytes, w_a: int, w_b: int, t_e: int, j: int) -> int:
+    """Evaluate :func:`gb_evaluator`'s gate; the lowest bit of ``w_b`` is the evaluator's bit."""
+    return tmmo(key, w_b, j) ^ (t_e ^ w_a if w_b & 1 else 0)

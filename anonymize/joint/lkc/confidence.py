@@ -164,9 +164,9 @@ def ask(
     Output:         one carried bit.
     Leakage:        the plan, in particular the tested node, to the holder.
     Rounds:         that of a histogram for every view (2), side by side with the circuits' choices, and 1.
-    Bytes:          those of the histograms; 32 * (sign_bits - 1) for every (group, case, child) and 32 for each of
-                    the conjunctions' gates from the holder; 4 * sign_bits for each from the owner. A case of C is a
-                    value; of `ruled_out` a value and the excluded values.
+    Bytes:          those of the histograms; 32 * (sign_bits - 1) - 16 for every (group, case, child) and 32 for each
+                    of the conjunctions' gates from the holder; 4 * sign_bits for each from the owner. A case of C is
+                    a value; of `ruled_out` a value and the excluded values.
     Assumes:        semi-honest parties; private authenticated channel; as the histogram and the session.
     Source:         semantics §7.
 

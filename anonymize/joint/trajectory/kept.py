@@ -94,10 +94,10 @@ def kept_sequences(pair: Pair, asked: Thresholds, counts: Ints, observer: Observ
     Rounds:         4 for every batch of MOST_AT_ONCE sequences; with two parties 2, and 1 more for the last. A batch
                     of more chunks of instances than may be under way at once takes 2 more for every further so many
                     of them.
-    Bytes:          for every sequence with W bits in all its numbers between the pair 32 (W − 1) + 24, a bit, and W
-                    transfers (:func:`crypto.ot.extension.correlated_send`: about 4 each), and 16 for every batch;
-                    from each other party 2, 4 or 8, by their width, for every number; to each other party a bit for
-                    every sequence from the leader, and 16 for every batch from the deputy.
+    Bytes:          for every sequence with N numbers of W bits in all between the pair 32 (W − 1) − 16 N + 24, a
+                    bit, and W transfers (:func:`crypto.ot.extension.correlated_send`: about 4 each), and 16 for every
+                    batch; from each other party 2, 4 or 8, by their width, for every number; to each other party a
+                    bit for every sequence from the leader, and 16 for every batch from the deputy.
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         the requirement as sign bits of shared differences; [T] 4.1 with sums that nobody learns.
 

@@ -109,7 +109,7 @@ def paper(key: bytes, x: int, tweak: int) -> int:
 
 def one_and() -> Circuit:
     b = Builder("one")
-    ((x,),), ((y,),) = b.input("x", Held.GARBLER, 1), b.input("y", Held.EVALUATOR, 1)
+    ((x,),), ((y,),) = b.input("x", Held.XOR_SHARED, 1), b.input("y", Held.XOR_SHARED, 1)
     b.output("z", To.BOTH, [[b.and_(x, y)]])
     return b.build()
 

@@ -154,9 +154,9 @@ def test_bytes_are_those_of_the_gates_the_coins_and_the_counts(monkeypatch: pyte
     _, transcript = some_choice(3)
     garbled = [run for run in computed if run.role is Held.GARBLER]
     assert transcript.bytes_sent() == sum(run.bytes_sent for run in garbled)
-    gates = sum(run.circuit.and_gates * run.batch for run in garbled)
+    blocks = sum(run.circuit.table_blocks * run.batch for run in garbled)
     choices = sum(run.circuit.region_rows[Region.EVALUATOR] * run.batch for run in garbled)
-    assert 32 * gates + 4 * choices < transcript.bytes_sent() < 1.2 * (32 * gates + 4 * choices)
+    assert 16 * blocks + 4 * choices < transcript.bytes_sent() < 1.2 * (16 * blocks + 4 * choices)
 
 
 def test_cells_are_filled_up_to_whole_blocks() -> None:
