@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -17,7 +18,7 @@ from crypto.circuit import Circuit, Held, To
 from crypto.encoding import Words, as_words
 from crypto.lookup import LookUps
 from crypto.rounds import Rounds
-from crypto.two_party import Asked, CarriedWords, Computation, Inputs, Outputs
+from crypto.two_party import Asked, CarriedWords, Computation, Inputs, Outputs, Value
 
 Fields: TypeAlias = Mapping[str, CarriedWords]
 """Carried words by name, a word of each name per entry."""
@@ -59,32 +60,20 @@ class Engine:
         return self.join(lambda _: circuit, fields, sizes)
 
     def join(
-        self, circuit_at: Callable[[int], Circuit], fields: Fields, sizes: Sequence[int]
+        self, circuit_at: Callable[[int], Circuit], fields: Fields, sizes: Sequence[int], level: int = 0
     ) -> Rounds[Fields]:
         """Join the entries of every group into one, neighbours first, by a circuit of two entries.
 
         The circuit takes ``name`` and ``name/other`` of every field that has bits, and returns ``name``, which may be
         wider: an entry without a neighbour gets high zeros. ``sizes``: entries per group, in order; the result has
-        one entry per group. ``circuit_at``: returns the circuit of a level, from 0 on.
+        one entry per group. ``circuit_at``: returns the circuit of a level, ``level`` first.
         """
         counts = np.asarray(sizes, dtype=np.int64)
-        level = 0
         while counts.size and counts.max() > 1:
-            starts = np.cumsum(counts) - counts
-            group = np.repeat(np.arange(len(counts)), counts // 2)
-            pair = np.arange(len(group)) - np.repeat(np.cumsum(counts // 2) - counts // 2, counts // 2)
-            first = starts[group] + 2 * pair
-            odd = np.flatnonzero(counts % 2)
-            last = starts[odd] + counts[odd] - 1
-            known = {name: words for name, words in fields.items() if words.width}
-            inputs = {name: words.take(first) for name, words in known.items()}
-            inputs |= {f"{name}/other": words.take(first + 1) for name, words in known.items()}
-            joined = yield from self.run(circuit_at(level), len(first), inputs)
-            order = np.argsort(np.concatenate([2 * group, 2 * odd + 1]), kind="stable")
-            fields = {
-                name: _stack(joined[name], words.take(last)).take(order) for name, words in fields.items()
-            }
-            counts, level = counts // 2 + counts % 2, level + 1
+            pairs = pairs_of(counts)
+            joined = yield from self.run(circuit_at(level), len(pairs), pairs.inputs(fields))
+            fields = {name: pairs.joined(joined[name], words) for name, words in fields.items()}
+            counts, level = pairs.counts, level + 1
         return fields
 
     def all_of_each(self, bits: CarriedWords, sizes: Ints) -> Rounds[CarriedWords]:
@@ -118,6 +107,49 @@ class Engine:
             outputs = yield from self.run(conjunction_circuit(CONJUNCTION, To.CARRIED), batch, inputs)
             met = carried(outputs, "met")
         return met
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Neighbours among the entries of groups.
+
+    first:   place of the first entry of each pair; the second follows it.
+    alone:   places of the entries without a neighbour, at most one at the end of each group.
+    order:   places of the entries of the next level, in order, among those of pairs, then those without a neighbour.
+    counts:  entries of each group at the next level.
+    """
+
+    first: Ints
+    alone: Ints
+    order: Ints
+    counts: Ints
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def inputs(self, fields: Fields) -> dict[str, CarriedWords]:
+        """Return ``name`` and ``name/other`` of every field that has bits, a word for each pair."""
+        known = {name: words for name, words in fields.items() if words.width}
+        inputs = {name: words.take(self.first) for name, words in known.items()}
+        return inputs | {f"{name}/other": words.take(self.first + 1) for name, words in known.items()}
+
+    def joined(self, of_pairs: Value, words: CarriedWords) -> CarriedWords:
+        """Return the words of the next level, from those of pairs and of all entries."""
+        return self.stacked(of_pairs, words.take(self.alone))
+
+    def stacked(self, of_pairs: Value, alone: CarriedWords) -> CarriedWords:
+        """Return the words of the next level, from those of pairs and those without a neighbour."""
+        return _stack(of_pairs, alone).take(self.order)
+
+
+def pairs_of(counts: Ints) -> Pairs:
+    """Return the neighbours among the entries of groups. counts: entries of each group, in order."""
+    starts = np.cumsum(counts) - counts
+    group = np.repeat(np.arange(len(counts)), counts // 2)
+    pair = np.arange(len(group)) - np.repeat(np.cumsum(counts // 2) - counts // 2, counts // 2)
+    odd = np.flatnonzero(counts % 2)
+    order = np.argsort(np.concatenate([2 * group, 2 * odd + 1]), kind="stable")
+    return Pairs(starts[group] + 2 * pair, starts[odd] + counts[odd] - 1, order, counts // 2 + counts % 2)
 
 
 @lru_cache(maxsize=64)

@@ -200,6 +200,33 @@ def least_loss_circuit(loss_width: int, level: int, bits: tuple[str, ...] = ()) 
     return b.build()
 
 
+@lru_cache(maxsize=16)
+def least_share_circuit(loss_width: int) -> Circuit:
+    """Return the circuit that carries the smaller of two losses with additive shares; ties: the first.
+
+    Inputs are both losses, and the second minus the first, modulo 2**(loss_width + 1): its sign compares them. Each
+    side knows its shares, so a gate that selects a bit of them costs half; only the selected shares are added.
+    ``index`` is 1 if the second is selected.
+    """
+    b = Builder(f"least-share/{loss_width}")
+    one, other = b.shares("loss", loss_width, 2)
+    (difference,) = b.shares("difference", loss_width + 1)
+    second = add(b, *difference)[-1]
+    selected = [choose(b, second, q, p) for p, q in zip(one, other, strict=True)]
+    b.output("loss", To.CARRIED, [add(b, *selected)])
+    b.output("index", To.CARRIED, [[second]])
+    return b.build()
+
+
+@lru_cache(maxsize=1)
+def selected_bit_circuit() -> Circuit:
+    """Return the circuit of the second of two bits if ``index`` is 1, else the first."""
+    b = Builder("selected-bit")
+    ((index,),) = b.input("index", Held.CARRIED, 1)
+    _output_chosen(b, _pairs(b, [("bit", 1)]), index)
+    return b.build()
+
+
 def _pairs(b: Builder, fields: Iterable[tuple[str, int]]) -> Mapping[str, list[Word]]:
     """Return the carried words of two entries, as in a tournament's circuit. fields: names and widths."""
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -13,7 +13,8 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
-from anonymize.joint.lkc.scores.looked_up import can_look_up, entered, looked_up_losses, prepare, with_sum
+from anonymize.joint.lkc.scores.contenders import Contenders, Losses, SharedLosses
+from anonymize.joint.lkc.scores.looked_up import can_look_up, looked_up_losses, prepare, with_sum
 from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored
 from anonymize.score import impurity
 from anonymize.scores.infogain import InfoGain
@@ -45,17 +46,23 @@ PAIR = 2
 """Number of children for which the count of one determines the count of the other."""
 
 
-class Looks:
-    """Question for the losses of options. losses: returns a loss for each option from the answer."""
+@dataclass(frozen=True)
+class _ComputedLosses:
+    """Losses from F of every child's size and class counts.
 
-    def __init__(self, asked: Asked, losses: Callable[[Engine, Outputs], Rounds[CarriedWords]]) -> None:
-        self.asked = asked
-        self.losses = losses
+    asked:   the question for F.
+    losses:  returns a loss for each option from the answer.
+    sizes:   options of each node.
+    """
 
+    asked: Sequence[Asked] = field(repr=False)
+    losses: Callable[[Engine, Outputs], Rounds[CarriedWords]]
+    sizes: Sequence[int]
 
-def _entered_losses(_: Engine, outputs: Outputs) -> Rounds[CarriedWords]:
-    return carried(outputs, "loss")
-    yield
+    def contenders(self, engine: Engine, answers: Sequence[Outputs]) -> Rounds[Contenders]:
+        (outputs,) = answers
+        loss = yield from self.losses(engine, outputs)
+        return Contenders({"loss": loss, "index": loss.resized(0)}, self.sizes)
 
 
 class GainPool(Contested):
@@ -83,14 +90,13 @@ class GainPool(Contested):
         nodes = [*chosen, *fixed]
         if nodes:
             totals = [self._share_of(n.totals) for n, _ in chosen]
-            sides, points = self._sides(chosen, totals, self._schema.n_classes)
-            looks = yield from self._looks(engine, sides, chosen, fixed)
-            (outputs,) = yield from engine.run_all([looks.asked])
-            losses = yield from looks.losses(engine, outputs)
-            best = yield from self._least(engine, {"loss": losses}, points + [1] * len(fixed))
+            sides, _ = self._sides(chosen, totals, self._schema.n_classes)
+            losses = yield from self._losses(engine, sides, chosen, fixed)
+            answers = yield from engine.run_all(losses.asked)
+            best = yield from self._least(engine, (yield from losses.contenders(engine, answers)))
             self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
 
-    def _least(self, engine: Engine, options: Fields, sizes: Sequence[int], *bits: str) -> Rounds[Fields]:
+    def _least(self, engine: Engine, options: Contenders, *bits: str) -> Rounds[Fields]:
         """Return the option with the least loss of each node, and its ``index``: the option's way through the
         tournament, a bit for each level.
 
@@ -102,27 +108,26 @@ class GainPool(Contested):
         def circuit_at(level: int) -> Circuit:
             return circuits.least_loss_circuit(self._widths.loss, level, bits)
 
-        unplaced = {**options, "index": options["loss"].resized(0)}
-        best = yield from engine.join(circuit_at, unplaced, sizes)
+        best = yield from engine.join(circuit_at, options.fields, options.sizes, options.level)
         return {**best, "index": best["index"].resized(self._widths.index)}
 
-    def _looks(self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored) -> Rounds[Looks]:
-        """Return the question for every option, with given sides, and for every node with fixed children."""
+    def _losses(self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored) -> Rounds[Losses]:
+        """Return the losses of every option, with given sides, and of every node with fixed children."""
         points = [n.prospect.n_options for n, _ in chosen]
         children = [*sides.reshape(-1, 2, self._schema.n_classes)]
         children += [
             np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])
             for n, s in fixed
         ]
-        of_nodes = np.stack([n.totals for n, _ in [*chosen, *fixed]])
-        totals = of_nodes.repeat(points + [1] * len(fixed), axis=0)
+        of_nodes, sizes = np.stack([n.totals for n, _ in [*chosen, *fixed]]), points + [1] * len(fixed)
         most = int(of_nodes.sum(axis=1).max())
         if can_look_up(engine, most):
-            return (yield from self._looked_up(engine, children, totals))
-        return self._computed(children, most)
+            shares = yield from self._looked_up(engine, children, of_nodes.repeat(sizes, axis=0))
+            return SharedLosses(shares, sizes, self._widths.loss)
+        return self._computed(children, most, sizes)
 
-    def _looked_up(self, engine: Engine, children: Sequence[Words], totals: Ints) -> Rounds[Looks]:
-        """Look up the losses of options, and return the question that carries them.
+    def _looked_up(self, engine: Engine, children: Sequence[Words], totals: Ints) -> Rounds[Words]:
+        """Look up the losses of options; return own shares, for :class:`SharedLosses`.
 
         children:  own shares for every option: shape (n_children, n_classes).
         totals:    class counts of its node, public: int64, shape (n_options, n_classes).
@@ -133,18 +138,18 @@ class GainPool(Contested):
         sizes = np.array([len(row) for row in rows])
         has_rest = np.array([len(each) == PAIR for each in children]).repeat(sizes)
         of_rows, none = totals.repeat(sizes, axis=0), np.zeros(sizes.sum(), dtype=np.int64)
-        width = self._widths.loss
+        width = self._widths.loss + 1
         shares = yield from looked_up_losses(engine, np.concatenate(rows), of_rows, has_rest, none, width)
-        of_options = np.add.reduceat(shares, np.cumsum(sizes) - sizes)
-        return Looks(entered(of_options, width), _entered_losses)
+        of_options: Words = np.add.reduceat(shares, np.cumsum(sizes) - sizes)
+        return of_options
 
-    def _computed(self, children: Sequence[Words], most: int) -> Looks:
-        """Return the question for F of every child's size and class counts. most: greatest size of a node."""
+    def _computed(self, children: Sequence[Words], most: int, sizes: Sequence[int]) -> Losses:
+        """Return the losses by F of every child's size and class counts. most: greatest size of a node."""
         width = max(2, most.bit_length())
         counts = low_bits(with_sum(np.concatenate(children)).reshape(-1, 1), width)
         circuit = circuits.f_circuit(width, min(circuits.f_bits(width), self._widths.loss))
         asked = circuit, len(counts), {"count": counts}
-        return Looks(asked, partial(self._impurities, [len(each) for each in children]))
+        return _ComputedLosses([asked], partial(self._impurities, [len(each) for each in children]), sizes)
 
     def _impurities(self, sizes: Sequence[int], engine: Engine, outputs: Outputs) -> Rounds[CarriedWords]:
         """Return Σ impurity over the children of each option, from F of the children's sizes and class counts."""

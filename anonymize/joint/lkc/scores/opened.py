@@ -98,11 +98,11 @@ class OpenedPool(GainPool, Generic[K]):
         totals = [self._share_of(n.totals) for n, _ in chosen]
         sides, points = self._sides(chosen, totals, self._schema.n_classes)
         tests, options_of = self._of_size(sides, points, chosen, fixed)
-        looks = yield from self._looks(engine, sides, chosen, fixed)
-        large, (outputs,) = yield from judged_beside(engine, tests, [looks.asked])
-        of_options = yield from looks.losses(engine, outputs)
-        options = {"loss": of_options, "large": (yield from self._large_enough(engine, large, options_of))}
-        best = yield from self._least(engine, options, points + [1] * len(fixed), "large")
+        losses = yield from self._losses(engine, sides, chosen, fixed)
+        met, answers = yield from judged_beside(engine, tests, losses.asked)
+        options = yield from losses.contenders(engine, answers)
+        large = yield from self._large_enough(engine, met, options_of)
+        best = yield from self._least(engine, (yield from options.with_bit(engine, "large", large)), "large")
         parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
         circuit = circuits.admitted_circuit(self._widths.loss, self._widths.index)
         opened = yield from engine.run(circuit, len(every), {**best, "parent": parents.reshape(-1, 1)})
