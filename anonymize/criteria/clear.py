@@ -21,6 +21,9 @@ class InTheClear:
     def at_least(self, word: Ints, least: int) -> Bools:
         return np.asarray(word >= least)
 
+    def none_or_at_least(self, size: Ints, least: int) -> Bools:
+        return self.is_empty(size) | self.at_least(size, least)
+
     def not_negative(self, word: Ints) -> Bools:
         return np.asarray(word >= 0)
 

@@ -36,7 +36,7 @@ class EnoughAbove:
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
         present = on.count_of([on.negation(on.is_zero(value)) for value in values])
-        return on.any_of([on.is_empty(present), on.at_least(present, self.least)])
+        return on.none_or_at_least(present, self.least)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class LargeEnough:
 
     def met(self, on: Arithmetic[W, B], values: Sequence[W]) -> B:
         (size,) = values
-        return on.any_of([on.is_empty(size), on.at_least(size, self.least)])
+        return on.none_or_at_least(size, self.least)
 
 
 @dataclass(frozen=True)

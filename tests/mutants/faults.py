@@ -1168,8 +1168,8 @@ MUTANTS = (
     Mutant(
         "one-value-less",
         "EnoughAbove.met",
-        "on.at_least(present, self.least)",
-        "on.at_least(present, self.least - 1)",
+        "on.none_or_at_least(present, self.least)",
+        "on.none_or_at_least(present, self.least - 1)",
         ("tests/anonymize/criteria/test_criterion.py::test_as_many_values_as_asked_are_enough",),
     ),
     Mutant(
@@ -2169,8 +2169,8 @@ MUTANTS = (
     Mutant(
         "sequences-of-one-record-less",
         "LargeEnough.met",
-        "on.at_least(size, self.least)",
-        "on.at_least(size, self.least - 1)",
+        "on.none_or_at_least(size, self.least)",
+        "on.none_or_at_least(size, self.least - 1)",
         _PATHS,
     ),
     Mutant(

@@ -559,6 +559,12 @@ class InCircuit:
     def at_least(self, word: Word, least: int) -> Literal:
         return less_constant(self.builder, word, least) ^ 1
 
+    def none_or_at_least(self, size: Word, least: int) -> Literal:
+        """Below ``least``, the bits of ``least`` − 1 tell if a size is 0: the higher bits are examined once."""
+        few = less_constant(self.builder, size, least)
+        some = TRUE if self.whole else any_of(self.builder, size[: (least - 1).bit_length()])
+        return self.builder.and_(few, some) ^ 1
+
     def not_negative(self, word: Word) -> Literal:
         return word[-1] ^ 1
 
