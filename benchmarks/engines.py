@@ -18,6 +18,7 @@ from crypto.garbling import Evaluation, Garbling
 from crypto.hashing import BlockHash
 from crypto.point_function import LOW_BITS
 from crypto.rng import SystemRng
+from crypto.small_vectors import SMALL_BITS
 from crypto.trees import NODES_AT_ONCE
 
 TURNS = 5
@@ -109,14 +110,13 @@ def look_up_rows() -> Iterator[Row]:
     def grow() -> None:
         hashing = BlockHash(bytes(16), NODES_AT_ONCE)
         make = engine.in_force().trees
-        low, high = (make(correction[0], _VECTORS, levels, hashing) for levels in (LOW_BITS, depth))
-        for trees, levels in ((low, LOW_BITS), (high, depth)):
+        for levels in (LOW_BITS - SMALL_BITS, depth):
+            trees = make(correction[0], _VECTORS, levels, hashing)
             for _ in range(levels):
                 trees.sum()
                 trees.grow(correction)
-        low.lowest_bits()
-        high.sum()
-        high.vectors(correction)
+            trees.sum()
+            trees.vectors(correction)
 
     def answer() -> None:
         engine.in_force().inner_products(planes, of, vectors, shifts)

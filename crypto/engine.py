@@ -56,10 +56,6 @@ class Trees(Protocol):
         """Return the corrected hashes of the last level, leaf after leaf."""
         ...
 
-    def lowest_bits(self) -> Blocks:
-        """Return the lowest bits of the nodes of trees of 128 nodes, a block for each tree."""
-        ...
-
 
 class Engine(Protocol):
     """See the module."""

@@ -13,7 +13,8 @@ can add up its part of C, since the hashes of a whole level cancel off the path 
 of a·Δ = (a_0 ⊕ a_1)·(Δ_0 ⊕ Δ_1) come from a correlated transfer in each direction.
 
 The tree of the high bits ends at leaves of 128 bits. The differing leaf is to hold the unit vector of the seven low
-bits. The low bits have a separate tree, and the lowest bits of its leaves are this vector. Both trees grow side by
+bits. Three of these have a separate tree, with leaves of 16 bits. There the differing leaf is to hold the unit vector
+of the four lowest bits, which the parties have from transfers (:mod:`crypto.small_vectors`). Both trees grow side by
 side.
 """
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -43,6 +45,7 @@ from crypto.ot.extension import (
 from crypto.rng import Rng
 from crypto.rounds import Rounds, exchange
 from crypto.signs import Prepared, prepare
+from crypto.small_vectors import SMALL_BITS, SmallReceiver, SmallSender
 from crypto.trees import NODES_AT_ONCE
 
 LOW_BITS = 7
@@ -57,6 +60,7 @@ BATCH_BYTES = 1 << 25
 _ENTRIES_A_GATE = 256
 """Entries of unit vectors for which compiling saves as much time as for an AND gate."""
 
+_LOW_LEVELS = LOW_BITS - SMALL_BITS
 _LEVEL, _LEAVES = "point_function/level", "point_function/leaves"
 _ONE = np.uint64(1)
 
@@ -152,14 +156,15 @@ def unit_vectors(transfers: Transfers, counts: Mapping[int, int], rng: Rng) -> R
     Input:          counts: numbers of vectors by bits, public.
     Output:         :class:`UnitVectors` by bits.
     Leakage:        none.
-    Rounds:         2 + max(bits − 7, 7) of the largest size: transfers in both directions, a level in each, the
+    Rounds:         2 + max(bits − 7, 4) of the largest size: transfers in both directions, a level in each, the
                     leaves.
     Bytes:          sent by each, the transfers of Σ count * (bits + 1) as
                     :func:`crypto.ot.extension.correlated_send`; for each size, 16 * count for every level of
-                    either tree, bits in all, and for the leaves; count * :func:`point_bytes` more by the garbler.
+                    either tree, bits − 4 in all, and 18 * count for the leaves; count * :func:`point_bytes` more by
+                    the garbler, 30 * count by the evaluator.
     Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher, a PRG; a
                     party that deviates in the transfers is stopped as stated there.
-    Source:         Guo et al. (EUROCRYPT 2023), with a tree for the low bits; the sums over a level:
+    Source:         Guo et al. (EUROCRYPT 2023), with a tree and transfers for the low bits; the sums over a level:
                     Doerner, Shelat (CCS 2017); additive shares of the points: Gilboa (CRYPTO 1999); transfers
                     made in advance: Beaver (CRYPTO 1995).
                     Argument: docs/proofs.md.
@@ -177,9 +182,10 @@ def unit_vectors(transfers: Transfers, counts: Mapping[int, int], rng: Rng) -> R
     ends = np.cumsum([each.size for each in coins])[:-1]
     products = zip(*(np.split(blocks, ends) for blocks in both), strict=True)
     batches = [_Batch(transfers, each, *blocks) for each, blocks in zip(coins, products, strict=True)]
-    for level in range(max(batch.depth for batch in batches)):
+    for level in range(max(batch.levels for batch in batches)):
         own = [batch.sums(level) for batch in batches]
-        theirs = yield from _exchanged(transfers.peer, _LEVEL, own)
+        more = [extra for batch in batches for extra in batch.beside(level)]
+        theirs = yield from _exchanged(transfers.peer, _LEVEL, own, more)
         for batch, mine, blocks in zip(batches, own, theirs, strict=True):
             batch.grow(level, mine ^ blocks)
     own, multiplied = [batch.leaves() for batch in batches], [batch.multiplied() for batch in batches]
@@ -207,18 +213,35 @@ class _Batch:
         self._path, self._coin = coins[: self.bits], coins[self.bits]
         # of (1 ⊕ a)·Δ, for every bit a of every point
         self._shares = self._q ^ self._t ^ (self._path ^ _ONE)[..., None] * transfers.offset
+        self._small = self._small_vectors()
         hashing = BlockHash(transfers.key(b"nodes"), NODES_AT_ONCE)
-        taken_bits = range(LOW_BITS), range(LOW_BITS, self.bits)
+        taken_bits = range(SMALL_BITS, LOW_BITS), range(LOW_BITS, self.bits)
         make = engine.in_force().trees
         self._low, self._high = (
             make(transfers.offset, self._count, len(taken), hashing) for taken in taken_bits
         )
         self._levels = list(zip((self._low, self._high), taken_bits, strict=True))
 
+    def _small_vectors(self) -> SmallSender | SmallReceiver:
+        """Return the unit vectors of the lowest bits; the evaluator is the sender."""
+        key, bits = self._transfers.key(b"small"), self._path[:SMALL_BITS]
+        if self._transfers.role is Held.GARBLER:
+            return SmallReceiver(key, bits, self._t[:SMALL_BITS])
+        return SmallSender(key, bits, self._q[:SMALL_BITS], self._transfers.offset)
+
     @property
-    def depth(self) -> int:
-        """Levels of the deeper tree."""
-        return max(len(taken) for _, taken in self._levels)
+    def levels(self) -> int:
+        """Rounds of levels: of the high tree, or of the low tree and its leaves."""
+        return max(self.bits - LOW_BITS, _LOW_LEVELS + 1)
+
+    def beside(self, level: int) -> Sequence[_Extra]:
+        """Return what is exchanged beside the corrections of a level: small vectors, corrections of low leaves."""
+        if level == 0:
+            return [self._small]
+        if level == _LOW_LEVELS:
+            self._low_leaves = _LowLeaves(self._low, self._small.vectors)
+            return [self._low_leaves]
+        return []
 
     def sums(self, level: int) -> Blocks:
         """Return our parts of the corrections of a level, shape (n_trees, count, 2), one for each tree that grows."""
@@ -235,7 +258,7 @@ class _Batch:
 
     def leaves(self) -> Blocks:
         """Return our parts of the corrections of the leaves, shape (count, 2)."""
-        return self._high.sum() ^ self._low.lowest_bits()
+        return self._high.sum() ^ self._low_leaves.vectors
 
     def multiplied(self) -> _Multiplied:
         """Return the additive shares of the points, to be made with the peer's message."""
@@ -248,8 +271,40 @@ class _Batch:
         return UnitVectors(self.bits, points, self._high.vectors(corrections), signs)
 
 
+class _Extra(Protocol):
+    """Part of a message beside the corrections. sent: our bytes; expected: number of the peer's."""
+
+    @property
+    def sent(self) -> bytes: ...
+
+    @property
+    def expected(self) -> int: ...
+
+    def take(self, payload: bytes) -> None:
+        """Take the peer's bytes, as many as expected."""
+
+
+class _LowLeaves:
+    """Corrections of the leaves of low trees, of 16 bits each.
+
+    vectors:  our shares of the unit vectors of the low bits, after :meth:`take`: shape (count, 2).
+    """
+
+    def __init__(self, trees: engine.Trees, small: Words) -> None:
+        self._trees = trees
+        self._own = (trees.sum()[:, 0] ^ small).astype("<u2")
+        self.sent, self.expected = self._own.tobytes(), self._own.nbytes
+        self.vectors: Blocks
+
+    def take(self, payload: bytes) -> None:
+        corrections = np.zeros((len(self._own), 2), dtype=np.uint64)
+        corrections[:, 0] = self._own ^ np.frombuffer(payload, dtype="<u2")
+        leaves = self._trees.vectors(corrections)[:, 0::2].astype("<u2")
+        self.vectors = np.ascontiguousarray(leaves).view("<u8").astype(np.uint64)
+
+
 def _exchanged(
-    peer: str, step: str, own: Sequence[Blocks], extra: Sequence[_Multiplied] = ()
+    peer: str, step: str, own: Sequence[Blocks], extra: Sequence[_Extra] = ()
 ) -> Rounds[list[Blocks]]:
     """Exchange parts of corrections, and what ``extra`` has to send, with the peer; return the peer's parts."""
     sent = [encode_blocks(blocks) for blocks in own] + [each.sent for each in extra]

@@ -88,9 +88,3 @@ class Trees:
         for number, hashed in enumerate(self._hashed):
             leaves[number * STRAND :][: hashed.shape[1]] = hashed.view(_BLOCK)[..., 0].T
         return leaves.view(np.uint64)
-
-    def lowest_bits(self) -> Blocks:
-        """Return the lowest bits of the nodes of trees of 128 nodes, a block for each tree; shape (count, 2)."""
-        bits = np.concatenate([(nodes[..., 0] & _ONE).astype(np.uint8).T for nodes in self._level()])
-        packed = np.packbits(bits, axis=1, bitorder="little")
-        return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)

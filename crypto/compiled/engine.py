@@ -280,23 +280,6 @@ class CompiledTrees:
             )
         return out
 
-    def lowest_bits(self) -> Blocks:
-        """Return the lowest bits of the nodes of trees of 128 nodes, a block for each tree; shape (count, 2).
-
-        The last level is not grown for a bit of every node.
-        """
-        assert self._correction is not None
-        packed = []
-        for strands in self._strands:
-            nodes, hashes = (each[:, : self._n_nodes, :, 0] for each in (strands.nodes, strands.hashes))
-            added = self._correction[strands.part, 0].reshape(strands.n, 1, strands.size)
-            parents = (nodes & _ONE).astype(np.uint8)
-            left = ((hashes ^ nodes & added) & _ONE).astype(np.uint8)
-            bits = np.concatenate([left, left ^ parents], axis=1)
-            octets = np.packbits(bits, axis=1, bitorder="little").swapaxes(1, 2)
-            packed.append(np.ascontiguousarray(octets).view("<u8").reshape(-1, 2))
-        return np.concatenate(packed).astype(np.uint64)
-
 
 @lru_cache(maxsize=256)
 def operands_of(circuit: Circuit) -> Words:

@@ -116,7 +116,7 @@ def _transposed(tested: engine.Engine) -> bytes:
 
 
 def _grown(tested: engine.Engine) -> list[bytes]:
-    """Return sums, lowest bits and leaves of trees, in more than a strand."""
+    """Return sums and leaves of trees, in more than a strand."""
     depth, count = LOW_BITS, STRAND + _INSTANCES
     hashing = BlockHash(_KEYS[1], NODES_AT_ONCE)
     grove = [tested.trees(root, count, depth, hashing) for root in _some(2).reshape(2, 2)]
@@ -126,13 +126,9 @@ def _grown(tested: engine.Engine) -> list[bytes]:
         for trees in grove:
             seen.append(trees.sum().tobytes())
             trees.grow(correction)
-    leaves, bits = grove
-    return [
-        *seen,
-        bits.lowest_bits().tobytes(),
-        leaves.sum().tobytes(),
-        leaves.vectors(corrections[depth]).tobytes(),
-    ]
+    for trees in grove:
+        seen += [trees.sum().tobytes(), trees.vectors(corrections[depth]).tobytes()]
+    return seen
 
 
 def _products(tested: engine.Engine) -> bytes:

@@ -20,7 +20,7 @@ from crypto.rounds import Rounds
 from tests.support import ideal
 from tests.support.chi_square import chi_square
 from tests.support.examples import examples
-from tests.support.look_ups import OPEN, SIGN, indices_of, opening_bytes, point_bytes
+from tests.support.look_ups import OPEN, SIGN, indices_of, opening_bytes, point_bytes, vector_bytes
 from tests.support.rng import SeededRng
 from tests.support.sessions import OPENING_BYTES, ot_sessions, transfer_bytes
 from tests.support.statistics import BYTE_LIMIT
@@ -193,20 +193,20 @@ def test_cost_is_as_documented() -> None:
     """Missing vectors are made, and as many again, as many as before, or 64; vectors in stock cost one round."""
     bits, calls = 8, [[random_plain(100, 1, 8)], [random_plain(60, 1, 7), random_plain(40, 2, 8)]]
     _, transcript = run(bits, calls)
-    made, blocks = 200, 16 * 200 * (bits + 1)
+    made, blocks = 200, vector_bytes(bits) * 200
     of_reverse, of_each = 24 + transfer_bytes(128), 24 + transfer_bytes((bits + 1) * made)
     openings = 2 * (opening_bytes(100) + 8 * 100)
-    assert transcript.rounds == 1 + (2 + 7) + 2 * 2
+    assert transcript.rounds == 1 + (2 + 4) + 2 * 2
     assert (
         transcript.bytes_sent("g") == OPENING_BYTES + of_each + blocks + point_bytes(bits) * made + openings
     )
-    assert transcript.bytes_sent("e") == of_reverse + of_each + blocks + openings
+    assert transcript.bytes_sent("e") == of_reverse + of_each + blocks + 30 * made + openings
     for counts, batches in (((100, 101), [200, 201]), ((1,), [65]), ((300, 400), [600, 700])):
         calls = [[random_plain(count, 1, 7)] for count in counts]
         _, transcript = run(7, calls)
         leaves = [m for m in transcript.view("g") if m.step == "point_function/leaves"]
         assert [len(m.payload) // 16 for m in leaves] == batches
-        assert transcript.rounds == 1 + 9 * len(batches) + 2 * len(counts)
+        assert transcript.rounds == 1 + 6 * len(batches) + 2 * len(counts)
 
 
 def test_no_indices_cost_nothing() -> None:
@@ -225,7 +225,7 @@ def test_more_look_ups_than_unit_vectors_are_made_at_once(monkeypatch: pytest.Mo
     expect(calls, outputs)
     openings = [len(m.payload) for m in transcript.view("g") if m.step == OPEN]
     assert openings == [opening_bytes(10)] * 3 + [opening_bytes(1)]
-    assert transcript.rounds == 1 + 4 * (9 + 2)
+    assert transcript.rounds == 1 + 4 * (6 + 2)
 
 
 def test_parts_of_a_cache_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,7 +375,7 @@ def test_every_table_takes_the_smallest_unit_vectors_that_it_fits(is_ideal: bool
     assert openings == [opening_bytes(count) for count in (33 + 90, 49)]
     leaves = [len(m.payload) // 16 for m in transcript.view("g") if m.step == "point_function/leaves"]
     assert leaves == [33 + 64 + 90 + 90]
-    assert transcript.rounds == 1 + 9 + 2 * 2
+    assert transcript.rounds == 1 + 6 + 2 * 2
 
 
 def makings(sizes: Sizes, asked: list[tuple[int, int]]) -> list[int]:
@@ -384,7 +384,7 @@ def makings(sizes: Sizes, asked: list[tuple[int, int]]) -> list[int]:
     outputs, transcript = run(sizes, calls)
     expect(calls, outputs)
     made = [len(m.payload) // 16 for m in transcript.view("g") if m.step == "point_function/leaves"]
-    assert transcript.rounds == 1 + 9 * len(made) + 2 * len(calls)
+    assert transcript.rounds == 1 + 6 * len(made) + 2 * len(calls)
     return made
 
 

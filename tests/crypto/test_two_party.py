@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from crypto import batch as batches
 from crypto import hashing, two_party
 from crypto.builder import Builder, add
-from crypto.circuit import Circuit, Held, To, evaluate
+from crypto.circuit import BLOCKS, Circuit, Held, Kind, To, evaluate
 from crypto.circuits.arithmetic import equal, less, multiply
 from crypto.errors import LocalProtocolError, RemoteProtocolError
 from crypto.local import Message, Transcript, run_local
@@ -141,6 +142,67 @@ def test_random_circuits(data: st.DataObject) -> None:
     g, e, transcript = run(two_party_sessions(), circuit, batch, mine, theirs)
     check(circuit, values, batch, g, e)
     assert transcript.rounds <= 3
+
+
+KNOWN: dict[str, tuple[Kind, Callable[[Builder, Callable[[Held], int]], int]]] = {
+    "garbler": (Kind.AND_GARBLER, lambda b, of: of(Held.GARBLER)),
+    "not the garbler's": (Kind.AND_GARBLER, lambda b, of: of(Held.GARBLER) ^ 1),
+    "two of the garbler": (Kind.AND_GARBLER, lambda b, of: b.xor(of(Held.GARBLER), of(Held.GARBLER))),
+    "garbler, public": (Kind.AND_GARBLER, lambda b, of: b.xor(of(Held.GARBLER), of(Held.PUBLIC))),
+    "not garbler, public": (Kind.AND_GARBLER, lambda b, of: b.xor(of(Held.GARBLER), of(Held.PUBLIC)) ^ 1),
+    "evaluator": (Kind.AND_EVALUATOR, lambda b, of: of(Held.EVALUATOR)),
+    "not the evaluator's": (Kind.AND_EVALUATOR, lambda b, of: of(Held.EVALUATOR) ^ 1),
+    "two of the evaluator": (
+        Kind.AND_EVALUATOR,
+        lambda b, of: b.xor(of(Held.EVALUATOR), of(Held.EVALUATOR)) ^ 1,
+    ),
+    "evaluator, public": (Kind.AND, lambda b, of: b.xor(of(Held.EVALUATOR), of(Held.PUBLIC))),
+    "of both": (Kind.AND, lambda b, of: b.xor(of(Held.GARBLER), of(Held.EVALUATOR))),
+    "shared": (Kind.AND, lambda b, of: of(Held.XOR_SHARED)),
+    "summands of one bit": (Kind.AND, lambda b, of: of(Held.ADDITIVE_SHARED)),
+}
+
+
+@pytest.mark.parametrize(("kind", "operand"), [*KNOWN.values()], ids=[*KNOWN])
+@pytest.mark.parametrize("flip", [0, 1])
+def test_a_gate_with_a_bit_that_a_side_knows(
+    kind: Kind, operand: Callable[[Builder, Callable[[Held], int]], int], flip: int
+) -> None:
+    """It is of its kind, and right for every value; the same with the operands exchanged."""
+    b, names = Builder("known"), iter("abcdef")
+
+    def of(held: Held) -> int:
+        ((literal,),) = b.input(next(names), held, 1)
+        return literal
+
+    (coin,) = b.input("coin", Held.XOR_SHARED, 1)
+    known = operand(b, of)
+    b.output("known", To.BOTH, [[known]])
+    b.output("coin", To.BOTH, [coin])
+    b.output("and", To.BOTH, [[b.and_(known, coin[0] ^ flip)]])
+    circuit = b.build()
+    assert {each: circuit.gates(each) for each in BLOCKS} == {**dict.fromkeys(BLOCKS, 0), kind: 1}
+    assert circuit.table_blocks == BLOCKS[kind]
+    _, mine, theirs = split(circuit, 200)
+    g, e, _ = run(two_party_sessions(), circuit, 200, mine, theirs)
+    found = [opened(circuit, name, g, e).astype(int) for name in ("known", "coin", "and")]
+    assert np.array_equal(found[2], found[0] & (found[1] ^ flip))
+    assert {*zip(*(words.ravel().tolist() for words in found[:2]), strict=True)} == {
+        *product((0, 1), repeat=2)
+    }
+
+
+def test_the_shares_of_a_word_are_known_to_their_sides() -> None:
+    b = Builder("shares")
+    (bit,) = b.input("bit", Held.XOR_SHARED, 1)[0]
+    ((garblers, evaluators),) = b.shares("x", 3)
+    kept = [[b.and_(bit, x) for x in share] for share in (garblers, evaluators)]
+    b.output("sum", To.BOTH, [add(b, *kept)])
+    circuit = b.build()
+    assert [circuit.gates(kind) for kind in (Kind.AND_GARBLER, Kind.AND_EVALUATOR)] == [3, 3]
+    values, mine, theirs = split(circuit, 100)
+    g, e, _ = run(two_party_sessions(), circuit, 100, mine, theirs)
+    assert np.array_equal(opened(circuit, "sum", g, e), values["bit"] * values["x"])
 
 
 # --- sessions and carried words ---------------------------------------------------------------------------

@@ -17,6 +17,7 @@ _LOOKED_UP = ("tests/anonymize/joint/lkc/test_looked_up.py",)
 _LOOKUP = ("tests/crypto/test_lookup.py",)
 _CONTEST = ("tests/anonymize/joint/lkc/test_contest.py",)
 _POINTS = ("tests/crypto/test_point_function.py",)
+_SMALL_VECTORS = ("tests/crypto/test_small_vectors.py",)
 _TABLES = ("tests/crypto/circuits/test_noise.py",)
 _STRUCTURE = ("tests/anonymize/dp/test_diffgen.py",)
 _RATES = ("tests/anonymize/joint/dp/test_rates.py",)
@@ -83,6 +84,8 @@ _SYNTHETIC_IMPOSSIBLE = (
 )
 _KEYS = ("tests/anonymize/joint/lkc/test_circuits.py::test_keys_are_quotients_rounded_down",)
 _INDEX = ("tests/anonymize/joint/test_engine.py::test_a_tournament_makes_the_index_level_by_level",)
+_SHARED_LOSSES = ("tests/anonymize/joint/test_engine.py::test_a_tournament_of_shares_is_that_of_their_sums",)
+_KNOWN_BITS = ("tests/crypto/test_two_party.py::test_a_gate_with_a_bit_that_a_side_knows",)
 _SYNTHETIC = ("tests/anonymize/synthetic/test_loop.py",)
 _KD_BOXES = ("tests/anonymize/kd/test_release.py::test_what_cuts_leave",)
 _CHECKED = "tests/jobs/lkc/test_checked.py"
@@ -112,6 +115,57 @@ MUTANTS = (
         "widths.fraction + 1 + size_bits(size)",
         "widths.fraction + size_bits(size)",
         _KEYS,
+    ),
+    Mutant(
+        "a public bit in a sum is known to the evaluator as well",
+        "Builder._new_xor",
+        "return self.xor(self._secret(a), self._secret(b))",
+        "known = self.xor(self._secret(a), self._secret(b))\n"
+        "            self._knows[known >> 1] = max(self._knows[a >> 1], self._knows[b >> 1])\n"
+        "            return known",
+        _KNOWN_BITS,
+    ),
+    Mutant(
+        "a bit of both sides is known to one",
+        "Builder._new_xor",
+        "knows if knows == self._knows[b >> 1] else _NOBODY",
+        "max(knows, self._knows[b >> 1])",
+        _KNOWN_BITS,
+    ),
+    Mutant(
+        "an inverted bit of the evaluator is taken as it is",
+        "Builder._secret_and",
+        "side == _EVALUATOR and b & 1",
+        "False",
+        _KNOWN_BITS,
+    ),
+    Mutant(
+        "the garbler's input labels keep their lowest bits",
+        "_draw_labels",
+        "_colour(rows, _ZERO)",
+        "pass",
+        _KNOWN_BITS,
+    ),
+    Mutant(
+        "a block of a half gate has no pad",
+        "GarblerGates._and_garbler",
+        "h = self._hashes(a ^ p_a)",
+        "h = 0 * self._hashes(a ^ p_a)",
+        ("tests/crypto/test_garbling.py::test_half_gates_follow_the_paper",),
+    ),
+    Mutant(
+        "losses are compared by a difference without a sign",
+        "SharedLosses.asked",
+        "low_bits(of_pairs[:, 1:] - of_pairs[:, :1], self.width + 1)",
+        "low_bits(of_pairs[:, 1:] - of_pairs[:, :1], self.width)",
+        _SHARED_LOSSES,
+    ),
+    Mutant(
+        "an option's bit stays with the first of a pair",
+        "_Selected.with_bit",
+        'self.pairs.inputs({"bit": bits})',
+        'self.pairs.inputs({"bit": bits}), "bit/other": bits.take(self.pairs.first)',
+        _SHARED_LOSSES,
     ),
     Mutant(
         "the last outcome is the lowest bit of the index",
@@ -248,6 +302,34 @@ MUTANTS = (
         "trees.sum() ^ self._shares[taken[level]]",
         "0 * trees.sum() ^ self._shares[taken[level]]",
         _POINTS,
+    ),
+    Mutant(
+        "a low leaf is corrected without the small vector",
+        "_LowLeaves.__init__",
+        "trees.sum()[:, 0] ^ small",
+        "trees.sum()[:, 0]",
+        _POINTS,
+    ),
+    Mutant(
+        "a low leaf shows the small vector",
+        "_LowLeaves.__init__",
+        "trees.sum()[:, 0] ^ small",
+        "0 * trees.sum()[:, 0] ^ small",
+        _POINTS,
+    ),
+    Mutant(
+        "a pad of another point shares a chunk",
+        "_CHUNK",
+        "(v >> i + 1 << i) | v & (1 << i) - 1",
+        "v >> 1",
+        _SMALL_VECTORS,
+    ),
+    Mutant(
+        "a small vector is sent without a pad",
+        "SmallSender.__init__",
+        "pads ^ (np.uint16(1)",
+        "0 * pads ^ (np.uint16(1)",
+        _SMALL_VECTORS,
     ),
     Mutant(
         "both trees of a point hash under the same tweaks",
@@ -2281,8 +2363,8 @@ MUTANTS = (
     Mutant(
         "compiled-tweaks-that-come-again-in-the-next-piece",
         "CompiledGates.run",
-        "self._tweak += 2 * self._n * piece.and_gates",
-        "self._tweak += self._n * piece.and_gates",
+        "self._tweak += self._n * piece.blocks",
+        "self._tweak += piece.blocks",
         _COMPILED,
     ),
     Mutant(
@@ -2294,9 +2376,9 @@ MUTANTS = (
     ),
     Mutant(
         "compiled-table-that-shows-a-permute-bit",
-        "Garble.conjunction",
-        "h_a_0 ^ h_a_1 ^ (p_b & delta)",
-        "h_a_0 ^ h_a_1",
+        "Garble._first",
+        "h_0 ^ h_1 ^ (p_b & delta)",
+        "h_0 ^ h_1",
         _COMPILED,
     ),
     Mutant(

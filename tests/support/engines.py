@@ -132,9 +132,6 @@ class _BothTrees:
     def vectors(self, correction: Blocks) -> Words:
         return _same(self.one.vectors(correction), self.other.vectors(correction))
 
-    def lowest_bits(self) -> Blocks:
-        return _same(self.one.lowest_bits(), self.other.lowest_bits())
-
 
 def _same(one: Words, other: Words) -> Words:
     assert np.array_equal(one, other), "the engines' trees differ"

@@ -20,11 +20,16 @@ def point_bytes(bits: int) -> int:
     return sum(-(-above // 8) for above in range(bits))
 
 
+def vector_bytes(bits: int) -> int:
+    """Bytes of corrections for a vector, sent by each party: levels, and leaves of 2 and of 16 bytes."""
+    return 16 * (bits - 4) + 2 + 16
+
+
 def look_up_rounds(transcript: Transcript, n: int) -> int:
     """Two for every opening, and where there are others than the pair one more: the deputy's choices then wait for
     what these share. For every batch of unit vectors its levels and 2; and 1 before the first."""
     opened, made = _counts(transcript), _makings(transcript)
-    return len(opened) * (1 + min(n - 1, 2)) + sum(2 + max(*counts, 14) - 7 for counts in made) + bool(made)
+    return len(opened) * (1 + min(n - 1, 2)) + sum(2 + max(*counts, 11) - 7 for counts in made) + bool(made)
 
 
 def look_up_bytes(transcript: Transcript) -> int:
@@ -33,9 +38,10 @@ def look_up_bytes(transcript: Transcript) -> int:
     total = sum(2 * opening_bytes(count) for count in opened)
     total += sum(len(m.payload) for m in transcript.messages if m.step == SIGN)
     for counts in made:
-        blocks = sum((bits + 1) * count for bits, count in counts.items())
-        total += 2 * (24 + transfer_bytes(blocks) + 16 * blocks)
-        total += sum(point_bytes(bits) * count for bits, count in counts.items())
+        total += 2 * (24 + transfer_bytes(sum((bits + 1) * count for bits, count in counts.items())))
+        total += sum(
+            (2 * vector_bytes(bits) + 30 + point_bytes(bits)) * count for bits, count in counts.items()
+        )
     return total + bool(made) * (24 + transfer_bytes(128) + OPENING_BYTES)
 
 

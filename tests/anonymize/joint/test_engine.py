@@ -13,6 +13,7 @@ from anonymize.joint.conjunction import CONJUNCTION
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import open_circuit
+from anonymize.joint.lkc.scores.contenders import SharedLosses
 from anonymize.tds import Observer
 from crypto.circuit import To
 from crypto.local import run_local
@@ -112,6 +113,42 @@ def test_a_tournament_makes_the_index_level_by_level(greatest: int) -> None:
         return numbers_of(opened, "index")
 
     assert at_the_pair(protocol) == [[group.index(min(group)) for group in losses]] * 2
+
+
+@pytest.mark.parametrize("greatest", [1, 2, 7])
+@pytest.mark.parametrize(
+    "sizes", [[1], [1, 1], [2], [3, 1], [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16, 17, 33]], ids=str
+)
+def test_a_tournament_of_shares_is_that_of_their_sums(sizes: list[int], greatest: int) -> None:
+    """The least loss, its place, and a bit of the option: the first of the least is found, at any place."""
+    groups = [
+        [0 if place in (least, least + 2) else 1 + place * place % greatest for place in range(size)]
+        for size in sizes
+        for least in range(size)
+    ]
+    flat = np.array([loss for group in groups for loss in group], dtype=np.uint64)
+    masks = np.random.default_rng(greatest).integers(0, 1 << 63, len(flat), dtype=np.uint64)
+
+    def protocol(engine: Engine) -> Rounds[list[Any]]:
+        own = flat - masks if engine.role.value == "garbler" else masks
+        losses = SharedLosses(own, [len(group) for group in groups], 3)
+        options = yield from losses.contenders(engine, (yield from engine.run_all(losses.asked)))
+        marks = yield from signs(engine, [1 if loss else -1 for loss in flat.tolist()])
+        options = yield from options.with_bit(engine, "large", marks)
+        best = yield from engine.join(
+            lambda level: circuits.least_loss_circuit(3, level, ("large",)),
+            options.fields,
+            options.sizes,
+            options.level,
+        )
+        shown = {"valid": (yield from signs(engine, [1] * len(groups)))}
+        shown |= {name: words.resized(6) for name, words in best.items()}
+        widths = tuple((name, 6) for name in best)
+        opened = yield from engine.run(circuits.open_circuit(widths), len(groups), shown)
+        return [numbers_of(opened, name) for name in ("loss", "index", "large")]
+
+    expected = [[min(group), group.index(min(group)), int(min(group) > 0)] for group in groups]
+    assert at_the_pair(protocol) == [[*map(list, zip(*expected, strict=True))]] * 2
 
 
 @pytest.mark.parametrize("sizes", [[1], [4, 1, 5], [17, 2, 1]])

@@ -18,7 +18,7 @@ from crypto.compiled import loading
 from crypto.compiled.aes import lanes_of
 from crypto.compiled.loading import Unusable, Wrong
 
-WHATS = ["labels", "table", "keystreams", "transpose", "sums", "bits", "leaves", "products"]
+WHATS = ["labels", "table", "keystreams", "transpose", "sums", "leaves", "products"]
 
 
 class Bent(Both):
@@ -69,9 +69,6 @@ class _BentTrees:
 
     def vectors(self, correction: np.ndarray) -> np.ndarray:
         return _bent(self.trees.vectors(correction), self.what == "leaves")
-
-    def lowest_bits(self) -> np.ndarray:
-        return _bent(self.trees.lowest_bits(), self.what == "bits")
 
 
 def _bent(words: np.ndarray, bent: bool) -> np.ndarray:

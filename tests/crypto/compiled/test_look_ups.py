@@ -41,10 +41,9 @@ def grown(tested: engine.Engine, count: int, depth: int) -> list[Words]:
         for each in grove:
             seen.append(each.sum())
             each.grow(random_blocks(rng, count))
-    if depth == 7:
-        seen.append(grove[1].lowest_bits())
-    seen.append(grove[0].sum())
-    seen.append(grove[0].vectors(random_blocks(rng, count)))
+    for each in grove:
+        seen.append(each.sum())
+        seen.append(each.vectors(random_blocks(rng, count)))
     return seen
 
 

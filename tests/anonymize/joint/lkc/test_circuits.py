@@ -177,6 +177,23 @@ def test_a_node_that_cannot_be_split_stays_invalid(n: int) -> None:
     assert flat(outputs(circuits.whole_key_circuit(widths), **given)["valid"]) == [0] * len(losses)
 
 
+# ---- the lesser of two losses
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_lesser_of_two_shared_losses(width: int) -> None:
+    pairs = list(itertools.product(range(1 << width), repeat=2))
+    differences = [(other - one) % (2 << width) for one, other in pairs]
+    words = outputs(circuits.least_share_circuit(width), loss=pairs, difference=differences)
+    assert flat(words["loss"]) == [min(pair) for pair in pairs]
+    assert flat(words["index"]) == [int(other < one) for one, other in pairs]
+
+
+def test_shares_are_selected_at_half_the_cost() -> None:
+    circuit = circuits.least_share_circuit(36)
+    assert (circuit.and_gates, circuit.table_blocks) == (36 + 2 * 36 + 35, 2 * (36 + 36 + 35) - 1)
+
+
 # ---- tests of counts
 
 

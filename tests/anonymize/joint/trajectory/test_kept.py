@@ -129,7 +129,9 @@ def test_rounds_and_bytes(
     assert transcript.rounds - setup.rounds == (2 * batches + 1 if n_parties == 2 else 4 * batches)
     width = 18 + 20 + 20
     between = sum(c.bytes_sent for c in computed[::2])
-    assert between == m * (32 * (width - 1) - 16 * 3 + 24) + m // 8 + batches * (transfer_bytes(64 * width) + 16)
+    assert between == m * (32 * (width - 1) - 16 * 3 + 24) + m // 8 + batches * (
+        transfer_bytes(64 * width) + 16
+    )
     for party in [f"p{i}" for i in range(2, n_parties)]:
         assert transcript.bytes_sent(party) - setup.bytes_sent(party) == 4 * 3 * m
         assert sum(len(x.payload) for x in transcript.view(party) if x.step == STEP) == m // 8 + 16 * batches
