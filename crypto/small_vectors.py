@@ -76,11 +76,12 @@ class SmallReceiver:
         """
         self._points = _numbers(bits)
         (chunks,) = _chunks(key, t[None])
-        rows = np.arange(len(self._points))
-        taken = [chunks[i, rows, _CHUNK[self._points, i]] for i in _BITS.tolist()]
-        self._pads = np.bitwise_xor.reduce(taken)
-        self.expected = SENT_BYTES * len(rows)
-        self.vectors = np.zeros(len(rows), dtype=np.uint64)
+        pads = np.zeros((len(self._points), _ENTRIES), dtype=np.uint16)
+        for i in _BITS.tolist():
+            pads ^= chunks[i][:, _CHUNK[:, i]]
+        self._pads = self._own(pads)
+        self.expected = SENT_BYTES * len(pads)
+        self.vectors = np.zeros(len(pads), dtype=np.uint64)
 
     def __repr__(self) -> str:
         return "SmallReceiver(<secret>)"
@@ -89,7 +90,12 @@ class SmallReceiver:
         """Take the sender's message, of the length expected."""
         told = np.frombuffer(payload, dtype="<u2").reshape(-1, _ENTRIES - 1)
         masked = np.column_stack([np.zeros(len(told), dtype=np.uint16), told])
-        self.vectors = (masked[np.arange(len(told)), self._points] ^ self._pads).astype(np.uint64)
+        self.vectors = (self._own(masked) ^ self._pads).astype(np.uint64)
+
+    def _own(self, words: np.ndarray) -> np.ndarray:
+        """Return the word of the own point in each row of 16. No address depends on the point."""
+        kept = np.where(self._points[:, None] == np.arange(_ENTRIES), words, np.uint16(0))
+        return np.bitwise_xor.reduce(kept, axis=1)
 
 
 def _numbers(bits: Words) -> np.ndarray:
