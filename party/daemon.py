@@ -75,6 +75,7 @@ class Daemon:
         self._accounts: set[asyncio.Task[None]] = set()
         self._ends = Ends()
         self._adopting = asyncio.Lock()
+        self._is_stopping = False
         self._turns = Turns("accounts")
         self._proposing: dict[str, asyncio.Lock] = {}
         self._teller = Teller()
@@ -103,6 +104,10 @@ class Daemon:
     async def reload(self) -> Mapping[str, Any]:
         """Take over changes of the configuration now; return the changes. Raises PartyError for invalid files."""
         return {} if self._refresh is None else await self._adopt(await self._refresh())
+
+    def stopping(self) -> None:
+        """Hear that streams end from now on because the daemon stops, and not because coordinators leave."""
+        self._is_stopping = True
 
     async def ended(self) -> None:
         """End all runs; return when the owner's accounts are written.
@@ -154,15 +159,17 @@ class Daemon:
             await self._serve(visit, self._config.timeouts)
         except asyncio.CancelledError:
             if (session := visit.session) is not None:
-                session.log(f"ended: {caller} went away")
-                problem = Problem("cancelled", f"{caller} went away", self.name, session.phase)
+                problem = self._explained(Problem("cancelled", f"{caller} went away"))
+                problem = problem.at(self.name, session.phase)
+                session.log(f"ended: {problem.message}")
                 self._note_failure(caller, problem, session)
                 await fail(session, problem)
             raise
         except Exception as error:  # noqa: BLE001  the edge: every error becomes a problem, bugs included
             visit.failing = True
             session = visit.session
-            problem = problem_of(error).at(self.name, session.phase if session else "submit")
+            problem = self._explained(problem_of(error))
+            problem = problem.at(self.name, session.phase if session else "submit")
             refused = session is None or isinstance(session.state, Submitted)
             self.counts.note(problem, at_the_door=refused)
             about = "" if session is None else session.task.digest.hex()[:12]
@@ -185,6 +192,12 @@ class Daemon:
                 await visit.session.hear_peers()
                 await self._ends.note_or_tell(visit.session.log)
                 _noted(asyncio.create_task(visit.session.mesh.close()), self._closing)  # nobody waits
+
+    def _explained(self, problem: Problem) -> Problem:
+        """Return the problem that ended a run. While the daemon stops, the stop explains the end of a stream."""
+        if self._is_stopping and problem.error_id == "cancelled":
+            return Problem("peer-lost", f"{self.name} was stopped", self.name)
+        return problem
 
     async def _keep_account(self, session: Session) -> None:
         """Keep the account of a run. The run stands, with or without an account."""

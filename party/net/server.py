@@ -83,6 +83,10 @@ class Served(Protocol):
         """Return the job that runs now."""
         ...
 
+    def stopping(self) -> None:
+        """Hear that streams end from now on because the daemon stops."""
+        ...
+
     async def ended(self) -> None:
         """End continuing work; return when completed runs have written their accounts, or after a bounded time."""
         ...
@@ -185,6 +189,7 @@ class PartyServer:
 
     async def stop(self) -> None:
         """Refuse new calls, and end running calls."""
+        self._daemon.stopping()
         stopping = asyncio.ensure_future(self._server.stop(grace=_GRACE_S))
         await asyncio.wait({stopping}, timeout=_STOP_S)  # gRPC waits for abandoned handshakes
         await asyncio.gather(*(attendance.close() for attendance in self._attendances))

@@ -253,13 +253,16 @@ def test_peers_are_connected_once_all_parties_allow_the_job(net: Network, tmp_pa
 
 
 def test_a_daemon_that_stops_lets_an_ended_run_close(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Peers hear why the run ended, though telling them takes longer than gRPC waits for calls."""
+    """Peers hear why the run ended, though telling them takes longer than gRPC waits for calls.
+
+    The daemon was stopped: the coordinator has not gone away, and gets no blame in the audit.
+    """
     slow_s, told = 3.0, []
 
     async def slowly(session: Session, problem: Problem) -> None:
         await asyncio.sleep(slow_s)
         await fail(session, problem)
-        told.append(problem.error_id)
+        told.append((problem.error_id, problem.message, problem.named))
 
     monkeypatch.setattr(daemon, "fail", slowly)
 
@@ -275,7 +278,9 @@ def test_a_daemon_that_stops_lets_an_ended_run_close(net: Network, monkeypatch: 
         return n_told
 
     assert run(scenario()) == 1
-    assert told == ["cancelled"]
+    assert told == [("peer-lost", f"{PARTIES[0]} was stopped", PARTIES[0])]
+    (failure,) = [line for line in lines_of(net.config(PARTIES[0]).state_dir) if line["event"] == "failure"]
+    assert (failure["error"], failure["message"]) == told[0][:2]
 
 
 def test_why_a_job_failed_is_noted_when_its_coordinator_leaves_meanwhile(
