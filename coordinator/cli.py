@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from party.cli.console import run_command
+from party.cli.console import Program, run_command
 from party.cli.late import Late
 
 COMMANDS = (
@@ -77,7 +77,7 @@ COMMANDS = (
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="jointcut")
 def app() -> None:
     """Ask data holders for one anonymous table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from party.cli.console import run_command
+from party.cli.console import Program, run_command
 from party.cli.late import Late
 
 COMMANDS = (
@@ -61,7 +61,7 @@ COMMANDS = (
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="jointcut")
 def app() -> None:
     """Hold a table, and take part in joint jobs.

@@ -78,6 +78,19 @@ def _interrupted(*_: object) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
+class Program(click.Group):
+    """Commands of a program."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run a command. Where output is JSON, spare an interrupt the empty line that click prints."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt as error:
+            if wants_json():
+                raise click.Abort from error
+            raise
+
+
 def run_command(command: click.Command, name: str) -> None:
     """Run a command line. Every error becomes a message and an exit code (semantics §9.6)."""
     _settings.owner = name == "party"

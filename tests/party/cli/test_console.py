@@ -13,6 +13,8 @@ from pathlib import Path
 import click
 import pytest
 
+import coordinator.cli
+import party.cli.commands
 import party.cli.console
 from anonymize.errors import DataError
 from jobs.errors import MAX_LINE_CHARS, ConfigError, Exit, JobFailed, Problem
@@ -86,6 +88,19 @@ def test_every_error_is_one_message_and_an_exit_code(error: BaseException, code:
     assert (fields.code, fields.out) == (code, "")
     assert fields.problem["error"] == error_id
     assert fields.problem["exit_code"] == code
+
+
+@pytest.mark.parametrize("app", [coordinator.cli.app, party.cli.commands.app])
+def test_an_interrupt_says_nothing_but_json(app: click.Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    @format_option
+    def stuck() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(app.commands, "stuck", stuck)
+    ended = running(lambda: run_command(app, "app"), ["app", "stuck", "--format", "json"])
+    assert ended.code == Exit.FAILED
+    assert [json.loads(line)["error"] for line in ended.err.splitlines()] == ["cancelled"]
 
 
 def test_the_owner_reads_what_is_private() -> None:
