@@ -221,12 +221,13 @@ def _unrepeated(note: Note) -> Note:
 async def _turn(name: str, stream: WaitStream, until: float, note: Note) -> None:
     """Wait until no job is before ours at a party. Raises PartyError (busy) when the time is over.
 
-    Without time left the party still has ``ASK_S`` to tell its place: a free place is taken.
+    Without time left the party still has ``ASK_S`` to tell our first place: a free place is taken.
     """
     ahead: int | None = None
     try:
-        async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + ASK_S)):
+        async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + ASK_S)) as limit:
             while (ahead := await stream.read()) != 0:
+                limit.reschedule(until)
                 if ahead is None:
                     raise PartyError("busy", f"{name} ended the wait", party=name)
                 jobs = counted(ahead, "job", "jobs")

@@ -129,7 +129,7 @@ def test_jobs_that_wait_run_one_after_the_other(net: Network) -> None:
 
 
 class Party:
-    """Stream of a party that tells a place in the queue, and no turn."""
+    """Stream of a party that tells places in the queue, and then nothing."""
 
     def __init__(self, *ahead: int) -> None:
         self._ahead = iter(ahead)
@@ -162,6 +162,23 @@ def test_a_wait_ends_with_the_place_in_the_queue(told: tuple[int, ...], said: st
     assert (problem.error_id, problem.party, problem.message) == ("busy", C, f"{C} {said}")
     assert "--wait" in problem.remedy
     assert len(notes) == len(told)
+
+
+@pytest.mark.parametrize("told", [(1,), (3, 2), (0,)])
+def test_a_wait_without_time_left_takes_a_free_place_alone(told: tuple[int, ...]) -> None:
+    """Each party had some seconds more for jobs ahead to end: a job of many parties waited long beyond its time."""
+
+    async def scenario() -> float:
+        stream: Any = Party(*told)
+        begun = asyncio.get_running_loop().time()
+        turn = patience._turn(C, stream, begun, lambda *_, **__: None)
+        if told == (0,):
+            await turn
+        else:
+            assert (await problem_of(asyncio.create_task(turn))).error_id == "busy"
+        return asyncio.get_running_loop().time() - begun
+
+    assert asyncio.run(scenario()) < patience.ASK_S / 2
 
 
 def test_a_wait_that_is_over_leaves_nothing(net: Network) -> None:
