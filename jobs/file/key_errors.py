@@ -91,11 +91,12 @@ def explained(
     """
     found = [(_keys(item["loc"], fields), item) for item in _causes(list(items))]
     unknown = [keys for keys, item in found if item["type"] == "extra_forbidden"]
-    meant = {keys: _meant(keys, fields, known) for keys in unknown if not advice(keys, fields)}
+    told = {keys: advice(keys, fields) or _below(keys, fields, known) for keys in unknown}
+    meant = {keys: _meant(keys, fields, known) for keys in unknown if not told[keys]}
     cut = {(*keys[:-1], before) for keys in unknown if (before := _cut_by_comma(keys, fields))}
     settled = cut | {(*keys[:-1], key) for keys, key in meant.items() if key}
     findings = [
-        *_unknown(unknown, fields, advice, meant),
+        *_unknown(told, fields, meant),
         *(
             _finding(keys, item, show)
             for keys, item in found
@@ -129,20 +130,23 @@ def _at_line(keys: Sequence[str], fields: Any, sentence: str) -> str:
 
 
 def _unknown(
-    unknown: Sequence[tuple[str, ...]],
+    told: Mapping[tuple[str, ...], str],
     fields: Any,
-    advice: Advice,
     meant: Mapping[tuple[str, ...], str],
 ) -> Iterator[_Finding]:
-    """Yield the findings about unknown keys. meant: the likely key by path, where there is no advice."""
+    """Yield the findings about unknown keys.
+
+    told:   the advice by path; empty without advice.
+    meant:  the likely key by path, where there is no advice.
+    """
     alike: dict[str, list[tuple[str, ...]]] = {}
-    for keys in unknown:
-        alike.setdefault(advice(keys, fields) or ".".join(keys), []).append(keys)
+    for keys, words in told.items():
+        alike.setdefault(words or ".".join(keys), []).append(keys)
     for paths in alike.values():
         keys = paths[0]
         *first, last = [f"`{'.'.join(each)}`" for each in paths]
         fault = f"unknown keys {', '.join(first)} and {last}" if first else f"unknown key {last}"
-        remedy = advice(keys, fields) or (f"write `{meant[keys]}`" if meant[keys] else "")
+        remedy = told[keys] or (f"write `{meant[keys]}`" if meant[keys] else "")
         if before := _cut_by_comma(keys, fields):
             whole, fraction = _at((*keys[:-1], before), fields), keys[-1]
             fault = f"`{'.'.join((*keys[:-1], before))}: {whole},{fraction}` has a decimal comma"
@@ -162,6 +166,16 @@ def _cut_by_comma(keys: Sequence[str], fields: Any) -> str:
 
 def _is_digits(text: str) -> bool:
     return text.isascii() and text.isdigit()
+
+
+def _below(keys: Sequence[str], fields: Any, known: Callable[[Sequence[str]], Iterable[str]]) -> str:
+    """Return the advice on a key that belongs below a key beside it; empty if no key beside it has such a key."""
+    *above, key = keys
+    beside = _at(above, fields)
+    for name in beside if isinstance(beside, Mapping) else ():
+        if isinstance(beside[name], Mapping) and key in known([*above, name]):
+            return f"write the key under `{'.'.join([*above, name])}`"
+    return ""
 
 
 def _meant(keys: Sequence[str], fields: Any, known: Callable[[Sequence[str]], Iterable[str]]) -> str:

@@ -163,6 +163,13 @@ def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, old: str, new: str, 
         ),
         ("goal: ", "gaol: ", "unknown-key", "unknown key `gaol`", "write `goal`"),
         ("data: table.csv", "data: {paht: t.csv}", "unknown-key", "unknown key `data.paht`", "write `path`"),
+        (
+            "data: table.csv",
+            "data: {name: t, postgres: {dsn_env: DSN, table: t}, map: {job: {m: Mover}}}",
+            "unknown-key",
+            "unknown key `data.map`",
+            "write the key under `data.postgres`",
+        ),
         ("K: 2,", "K: 2, zzz: 3,", "unknown-key", "unknown key `model.lkc.zzz`", "remove or correct the key"),
         (
             "name: sample",
