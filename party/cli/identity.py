@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from party.cli.arguments import DEFAULT_CONFIG, config_option
+from party.cli.arguments import DEFAULT_CONFIG, PATH, config_option
 from party.cli.certificates import renew_command
 from party.cli.console import format_option, note, say
 from party.cli.peers import peers_group
@@ -65,7 +65,7 @@ policy:                              # the policy refuses everything not listed
 
 @click.command()
 @click.option("--name", required=True, help="Our name, as job files will use it.")
-@click.option("--dir", "folder", type=click.Path(path_type=Path), default=Path(), help="Folder to set up.")
+@click.option("--dir", "folder", type=PATH, default=Path(), help="Folder to set up.")
 @click.option("--listen", default="127.0.0.1:7400", show_default=True, help="host:port to listen on.")
 @click.option("--data", show_default="table.csv", help="Our table, relative to the folder.")
 @format_option

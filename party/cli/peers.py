@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from jobs.errors import ConfigError
+from party.cli.arguments import PATH
 from party.cli.console import Option, format_option, say
 from party.owner.config import NodeConfig, certificate_warnings, installed_peers, load_config
 from party.owner.identity import Peer, in_words
@@ -24,13 +25,13 @@ def peers_group(model: type[NodeConfig], config_option: Option) -> click.Group:
 def _add_command(model: type[NodeConfig], config_option: Option) -> click.Command:
     @click.command("add")
     @click.argument("name", required=False)
-    @click.argument("certificate", type=click.Path(path_type=Path), required=False)
+    @click.argument("certificate", type=PATH, required=False)
     @click.option("--address", help="host:port of the peer.")
     @click.option("--fingerprint", "expected", help="SHA-256 that the peer told you over a separate channel.")
     @click.option("--replace", is_flag=True, help="A new certificate of a known peer; needs --fingerprint.")
     @click.option(
         "--roster",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="Install all peers of a coordinator's roster; --fingerprint is the coordinator's.",
     )
     @config_option

@@ -19,7 +19,7 @@ from jobs.release.report import SIGNATURES
 from jobs.release.signatures import read_signatures
 from jobs.release.sums import SUMS, check_folder
 from jobs.task import Task
-from party.cli.arguments import config_option
+from party.cli.arguments import PATH, config_option
 from party.cli.console import format_option, say
 from party.cli.job_file import JobFile, job_argument
 from party.owner.accounts import accounts, words_of
@@ -126,7 +126,7 @@ def _problem_lines(path: Path, fields: dict[str, Any]) -> list[str]:
 
 
 @click.command(name="verify")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 @config_option
 @format_option
 def verify_command(folder: Path, config: Path) -> None:
@@ -186,7 +186,7 @@ def _certificates(settings: PartyConfig) -> dict[str, bytes]:
 
 @click.command(name="opening")
 @job_argument
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 @config_option
 @format_option
 def opening_command(job: JobFile, folder: Path, config: Path) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from jobs.errors import ConfigError, IdentityError, PartyError
-from jobs.file.fields import NAME
-from jobs.file.yaml_text import read_text
+from jobs.file.fields import NAME, parse_model
+from jobs.file.yaml_text import parse_yaml, read_text
 from party.owner.config import NodeConfig, credentials_of, parse_config
 from party.owner.identity import (
     Peer,
@@ -67,7 +67,10 @@ def set_up(folder: Path, name: str, config_path: Path, model: type[NodeConfig], 
         raise ConfigError(
             "output-exists", f"{config_path} exists", remedy="keep the file, or name a different folder"
         )
-    parse_config(model, text, config_path)
+    fields = json.loads(
+        json.dumps(parse_yaml(text, "the options"))
+    )  # without lines of a file that is not there
+    parse_model(model, fields, "the options", "config-invalid")
     with private_files():
         found = make_identity(folder, name)
         config_path.write_text(text, encoding="utf-8")

@@ -107,6 +107,15 @@ def test_init_refuses_what_would_not_load(tmp_path: Path, options: list[str], sa
     problem = refused("init", *options, "--dir", tmp_path / "x")
     assert problem["error"] == "config-invalid"
     assert says in problem["message"]
+    assert problem["message"].startswith("the options: ")  # no line of a file that was not written
+    assert listing(tmp_path) == []
+
+
+def test_an_empty_path_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    problem = refused("init", "--name", A, "--dir", "")
+    assert problem["error"] == "usage"
+    assert "the path is empty: name a file or folder" in problem["message"]
     assert listing(tmp_path) == []
 
 
