@@ -8,6 +8,7 @@ taken out separately (semantics §10.10) is a node, too: its *rest*.
 from __future__ import annotations
 
 import csv
+import io
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -157,9 +158,14 @@ def from_arx_csv(text: str, column: str, *, missing_leaf: bool) -> Taxonomy:
     with different roots, if a value stands on two lines or is also a group, and for more than ``MAX_DEPTH`` levels or
     ``MAX_NODES`` nodes.
     """
-    lines = text.splitlines()
+    lines = lines_of(text)
     _refuse_other_separator(lines, column)
     return _from_paths(_paths_of_lines(lines, column), column, missing_leaf)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text. Of the signs that end a line in Unicode, only those of text files end a line."""
+    return [line.rstrip("\n") for line in io.StringIO(text, newline=None)]
 
 
 def _refuse_other_separator(lines: Sequence[str], column: str) -> None:

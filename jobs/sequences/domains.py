@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from anonymize.errors import SchemaError
 from anonymize.grid import Grid
+from anonymize.taxonomy import lines_of
 from anonymize.trajectory.items import Vocabulary
 from anonymize.trajectory.paths import Paths
 from jobs.data.table_file import as_read
@@ -37,7 +38,7 @@ def places_of(task: Task) -> tuple[str, ...] | None:
     if column.domain_file is None:
         places = column.domain
     else:
-        lines = (line.strip() for line in task.bundle.files[name].splitlines())
+        lines = (line.strip() for line in lines_of(task.bundle.files[name]))
         places = tuple(line for line in lines if line)
         if not places:
             raise SchemaError("job-invalid", f"columns.{name}.domain_file lists no value", column=name)

@@ -36,6 +36,12 @@ def test_leaves_of_a_node_are_contiguous_whatever_the_order_of_lines() -> None:
     assert [(n.first, n.last) for n in taxonomy.nodes] == [(0, 3), (0, 2), (0, 1), (1, 2), (2, 3), (2, 3)]
 
 
+@pytest.mark.parametrize("sign", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_label_is_not_cut_at_a_sign_that_ends_no_line_of_a_text_file(sign: str) -> None:
+    taxonomy = from_arx_csv(f"a{sign}b;x;*\r\nc;y;*\rd;x;*\n", "q", missing_leaf=False)
+    assert taxonomy.leaves == (f"a{sign}b", "d", "c")
+
+
 def test_equal_labels_in_a_chain_are_one_node() -> None:
     taxonomy = from_arx_csv(
         "Private;Private;With-Pay;*\nGov;Gov;With-Pay;*\nNone;None;None;*", "w", missing_leaf=False
