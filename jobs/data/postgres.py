@@ -44,7 +44,8 @@ _VERSION = "SELECT concat_ws(' ', pg_current_snapshot(), pg_postmaster_start_tim
 _PART = r'(?:[^\W\d][\w$]*|"(?:[^"]|"")+")'
 _TABLE = re.compile(rf"{_PART}(?:\.{_PART})?")
 _BEFORE_WORDS = re.compile(
-    r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:.*could not begin COPY: |Failed to prepare query: )?"
+    r"^(?:[A-Z_]+: )?(?:\[libpq\] )?"
+    r"(?:.*could not begin COPY: |Failed to prepare query: |Execution error \[PGRES_[A-Z_]+\]: )?"
 )
 _LOST = "the connection to the server was lost, and the rows of this moment with it: run the job again"
 _ABOUT_LOSS = re.compile(
