@@ -507,6 +507,11 @@ class Problem:
         return f"{said}. What to do: {self.advice(to_owner=to_owner)}"
 
     @property
+    def own_message(self) -> str:
+        """Message with the owner's private text if present."""
+        return f"{self.message} [{self.private}]" if self.private else self.message
+
+    @property
     def _fault(self) -> str:
         """Message without the remedy that ends the message: the text says the remedy once."""
         message = self.message.rstrip(".")

@@ -10,15 +10,18 @@ from jobs.errors import PolicyError
 from jobs.owner import rules
 from jobs.owner.domains import digest_of_grid, domain_of
 from jobs.owner.policy import Domain, Policy
-from jobs.owner.rules import AMONG, LISTED, PERMITTED, Rule, Setting, coordinator_rule
+from jobs.owner.rules import AMONG, LISTED, PERMITTED, Rule, Setting, coordinator_rule, unprotected
 from jobs.task import Task
 
 
 def check_policy(policy: Policy, task: Task, me: str, coordinator: str) -> None:
     """Raise PolicyError listing everything the policy does not allow."""
-    objections = list(rules.objections(_rules(task, me, coordinator), policy))
+    asked = list(_rules(task, me, coordinator))
+    objections = list(rules.objections(asked, policy))
     if objections:
-        raise PolicyError("policy-refused", "; ".join(objections), party=me)
+        private = ", ".join(unprotected(asked, policy))
+        private = private and f"not protected: {private}; a value must be spelled as in the job"
+        raise PolicyError("policy-refused", "; ".join(objections), party=me, private=private)
 
 
 def allowance(task: Task, me: str, coordinator: str) -> dict[str, Any]:

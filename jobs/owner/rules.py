@@ -132,6 +132,13 @@ def protection_rule(name: str, protects: Callable[[str], bool]) -> Setting:
     return Setting("protected", PROTECTED, protects, words, column=name, stated=False)
 
 
+def unprotected(rules: Iterable[Rule], policy: Policy) -> Iterator[str]:
+    """Yield the values that the policy protects and the job does not, for the owner alone."""
+    for rule in rules:
+        if isinstance(rule, Setting) and rule.compared is PROTECTED:
+            yield from (f"{rule.column} = {each!r}" for each in rule.value(policy) if not rule.asked(each))
+
+
 def coordinator_rule(name: str) -> Setting:
     """Return the rule of the coordinators allowed to start jobs."""
     return Setting("coordinators", LISTED, name, f"{name} may not start jobs here")

@@ -141,7 +141,7 @@ def _check_task(
     except PolicyError as error:
         first = first or error
         problem = problem_of(error)
-        lines.append(f"  policy       {problem.error_id}: {problem.message}")
+        lines.append(f"  policy       {problem.error_id}: {problem.own_message}")
     for peer in (each for each in (caller, *task.job.roster) if each != settings.name):
         try:
             usable_peer(settings, peer)

@@ -160,7 +160,7 @@ def by_policy(config: PartyConfig, proposal: Proposal, task: Task) -> str:
     try:
         check_policy(config.policy, task, config.name, proposal.coordinator)
     except PolicyError as error:
-        return f"{_REFUSED}: {error.problem.message}"
+        return f"{_REFUSED}: {error.problem.own_message}"
     if config.policy.needs_approval(proposal.job_sha256):
         return "the policy allows the job"
     return "the policy allows the job, and asks for no approval (`policy.approval`, `policy.jobs`)"

@@ -135,6 +135,15 @@ def test_values_that_a_job_must_protect(protected: list[str], met: bool) -> None
     assert said == ([] if met else [refused])
 
 
+def test_the_owner_alone_reads_which_values_are_not_protected() -> None:
+    policy = Policy(**{**ALLOWING, "protected": {"surgery": ("Rare", "Raer")}})
+    with pytest.raises(PolicyError) as refused:
+        check_policy(policy, jobs.task_of(joint_job()), ME, "coordinator")
+    problem = refused.value.problem
+    assert "Raer" not in problem.message
+    assert problem.private == "not protected: surgery = 'Raer'; a value must be spelled as in the job"
+
+
 def test_a_job_that_protects_all_values_protects_each() -> None:
     surgery = {"role": "sensitive", "domain": ["Heart", "Knee", "Rare"]}
     assert objections(job=joint_job(columns=columns(surgery=surgery)), protected={"surgery": ("Knee",)}) == []
