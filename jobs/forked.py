@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -39,10 +40,15 @@ def _in_processes(work: Callable[[T], R], items: Sequence[T], n_workers: int) ->
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of idle threads of libraries, from 3.12 on
-            results = pool.map(_do, items)
-        yield from results
+            results = deque(pool.submit(_do, item) for item in items)
+        while results:
+            yield results.popleft().result()
+    except BaseException:  # also an interrupt, or a reader that stops: nobody waits for the rest of the work
+        for worker in list(pool._processes.values()):
+            worker.terminate()
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown()
 
 
 _work: Callable[[Any], Any]

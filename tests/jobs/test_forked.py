@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from multiprocessing import active_children
+from threading import Event
 
 import pytest
 
@@ -32,6 +34,15 @@ def test_an_error_of_the_work_is_raised_here(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(forked, "_cores", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         list(mapped(lambda x: 1 // x, [1, 0, 2], pays=True))
+
+
+def test_an_interrupt_does_not_wait_for_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forked, "_cores", lambda: 2)
+    results = mapped(lambda x: x and Event().wait(), [0, 1], pays=True)
+    assert next(results) == 0
+    with pytest.raises(KeyboardInterrupt):
+        results.throw(KeyboardInterrupt())  # type: ignore[attr-defined]
+    assert active_children() == []
 
 
 def test_who_stops_reading_stops_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
