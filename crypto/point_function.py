@@ -204,7 +204,7 @@ class _Batch:
         q, t:   of the coins, from :meth:`Transfers.products`.
         """
         rows, self._count = coins.shape
-        self.bits = rows - 1
+        self.bits: int = rows - 1
         self._transfers = transfers
         (self._q, self._own_q), (self._t, self._own_t) = (
             (blocks[: self.bits], blocks[self.bits])

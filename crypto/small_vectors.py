@@ -95,7 +95,8 @@ class SmallReceiver:
     def _own(self, words: np.ndarray) -> np.ndarray:
         """Return the word of the own point in each row of 16. No address depends on the point."""
         kept = np.where(self._points[:, None] == np.arange(_ENTRIES), words, np.uint16(0))
-        return np.bitwise_xor.reduce(kept, axis=1)
+        own: np.ndarray = np.bitwise_xor.reduce(kept, axis=1)
+        return own
 
 
 def _numbers(bits: Words) -> np.ndarray:

@@ -67,15 +67,22 @@ def indices_of(message: Message) -> Words:
 
 
 def _makings(transcript: Transcript) -> list[dict[int, int]]:
-    """Numbers of the unit vectors of every making, by bits. A level tells how many vectors have it."""
+    """Numbers of the unit vectors of every making, by bits. A level tells how many vectors have it.
+
+    The shorter message of a pair is without what one party alone sends. Three levels have a low tree, the fourth its
+    leaves of two bytes.
+    """
     made, grown = [], list[int]()
-    for message in _first(transcript.messages, LEVEL, LEAVES):
-        if message.step == LEVEL:
-            grown.append(len(message.payload) // 16)
+    sent = [m for m in transcript.messages if m.step in (LEVEL, LEAVES)]
+    for one, other in zip(sent[::2], sent[1::2], strict=True):
+        assert one.step == other.step
+        length = min(len(one.payload), len(other.payload))
+        if one.step == LEVEL:
+            grown.append(length)
             continue
-        lengths = [len(m.payload) for m in transcript.messages if m.step == LEAVES]
-        count = min(lengths[2 * len(made) : 2 * len(made) + 2]) // 16
-        high = [n - count * (level < 7) for level, n in enumerate(grown)]  # the low tree has seven levels
+        count = length // 16
+        beside = [16 * count] * 3 + [2 * count] + [0] * len(grown)
+        high = [(n - more) // 16 for n, more in zip(grown, beside, strict=False)]
         of_bits = zip(range(7, 7 + len(high) + 1), [count, *high], [*high, 0], strict=True)
         made.append({bits: n - deeper for bits, n, deeper in of_bits if n > deeper})
         grown = []

@@ -210,10 +210,10 @@ def least_share_circuit(loss_width: int) -> Circuit:
     """
     b = Builder(f"least-share/{loss_width}")
     one, other = b.shares("loss", loss_width, 2)
-    (difference,) = b.shares("difference", loss_width + 1)
-    second = add(b, *difference)[-1]
-    selected = [choose(b, second, q, p) for p, q in zip(one, other, strict=True)]
-    b.output("loss", To.CARRIED, [add(b, *selected)])
+    ((of_garbler, of_evaluator),) = b.shares("difference", loss_width + 1)
+    second = add(b, of_garbler, of_evaluator)[-1]
+    of_garbler, of_evaluator = (choose(b, second, q, p) for p, q in zip(one, other, strict=True))
+    b.output("loss", To.CARRIED, [add(b, of_garbler, of_evaluator)])
     b.output("index", To.CARRIED, [[second]])
     return b.build()
 

@@ -166,7 +166,10 @@ class GainPool(Contested):
         The gain of a node of all records is its key. Only the key of a smaller node takes a product.
         """
         is_whole = np.array([int(n.totals.sum()) == self._n_records for n in nodes])
-        given = (np.flatnonzero(is_whole), self._wholes), (np.flatnonzero(~is_whole), self._parts)
+        given = (
+            (np.flatnonzero(is_whole), self._keys_of_wholes),
+            (np.flatnonzero(~is_whole), self._keys_of_parts),
+        )
         kinds = [(places, question) for places, question in given if places.size]
         asked = [
             question(best["loss"].take(places), np.stack([nodes[i].totals for i in places.tolist()]))
@@ -180,13 +183,13 @@ class GainPool(Contested):
         }
         return {**keys, "index": best["index"]}
 
-    def _wholes(self, losses: CarriedWords, totals: Ints) -> Asked:
+    def _keys_of_wholes(self, losses: CarriedWords, totals: Ints) -> Asked:
         """Return the question for the keys of nodes of all records; totals: class counts, a row for each node."""
         inputs: dict[str, Value] = {"loss": losses, "parent": self._parents(totals)}
         return circuits.whole_key_circuit(self._widths), len(totals), inputs
 
-    def _parts(self, losses: CarriedWords, totals: Ints) -> Asked:
-        """Return the question for the keys of smaller nodes, as :meth:`_wholes`."""
+    def _keys_of_parts(self, losses: CarriedWords, totals: Ints) -> Asked:
+        """Return the question for the keys of smaller nodes, as :meth:`_keys_of_wholes`."""
         sizes = totals.sum(axis=1).tolist()
         magic = [circuits.magic(size, self._n_records, self._widths) for size in sizes]
         inputs: dict[str, Value] = {

@@ -142,7 +142,7 @@ class Gates(Observer):
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize(
-    ("demands", "expected"), [((), 55_259), ((DiverseValues(2),), 196_389), ((DiverseValues(3),), 374_880)]
+    ("demands", "expected"), [((), 37_867), ((DiverseValues(2),), 169_629), ((DiverseValues(3),), 339_126)]
 )
 def test_gates(demands: tuple[Demand, ...], expected: int) -> None:
     """A circuit that grows shows, and so does a number that is looked at twice, or a test that need not be made."""
