@@ -109,7 +109,7 @@ class Engine:
         return met
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pairs:
     """Neighbours among the entries of groups.
 

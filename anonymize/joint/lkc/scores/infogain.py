@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -46,23 +46,22 @@ PAIR = 2
 """Number of children for which the count of one determines the count of the other."""
 
 
-@dataclass(frozen=True)
 class _ComputedLosses:
-    """Losses from F of every child's size and class counts.
+    """Losses from F of every child's size and class counts."""
 
-    asked:   the question for F.
-    losses:  returns a loss for each option from the answer.
-    sizes:   options of each node.
-    """
-
-    asked: Sequence[Asked] = field(repr=False)
-    losses: Callable[[Engine, Outputs], Rounds[CarriedWords]]
-    sizes: Sequence[int]
+    def __init__(
+        self, asked: Asked, losses: Callable[[Engine, Outputs], Rounds[CarriedWords]], sizes: Sequence[int]
+    ) -> None:
+        """Take the question for F, what returns a loss for each option from its answer, and the options of each
+        node.
+        """
+        self.asked = [asked]
+        self._losses = losses
+        self._sizes = sizes
 
     def contenders(self, engine: Engine, answers: Sequence[Outputs]) -> Rounds[Contenders]:
-        (outputs,) = answers
-        loss = yield from self.losses(engine, outputs)
-        return Contenders({"loss": loss, "index": loss.resized(0)}, self.sizes)
+        loss = yield from self._losses(engine, *answers)
+        return Contenders({"loss": loss, "index": loss.resized(0)}, self._sizes)
 
 
 class GainPool(Contested):
@@ -149,7 +148,7 @@ class GainPool(Contested):
         counts = low_bits(with_sum(np.concatenate(children)).reshape(-1, 1), width)
         circuit = circuits.f_circuit(width, min(circuits.f_bits(width), self._widths.loss))
         asked = circuit, len(counts), {"count": counts}
-        return _ComputedLosses([asked], partial(self._impurities, [len(each) for each in children]), sizes)
+        return _ComputedLosses(asked, partial(self._impurities, [len(each) for each in children]), sizes)
 
     def _impurities(self, sizes: Sequence[int], engine: Engine, outputs: Outputs) -> Rounds[CarriedWords]:
         """Return Σ impurity over the children of each option, from F of the children's sizes and class counts."""
