@@ -113,6 +113,7 @@ class Run:
         self.choice_bytes = [BLOCK_BYTES * choice_rows * (chunk.stop - chunk.start) for chunk in self.chunks]
         self.decoded = Ports(circuit, (To.EVALUATOR, To.BOTH, To.ADDITIVE_SHARED))
         self.returned = Ports(circuit, (To.GARBLER, To.BOTH))
+        self.shared = Ports(circuit, (To.XOR_SHARED,))
 
     @property
     def total_bytes(self) -> int:
@@ -255,14 +256,6 @@ class Results:
     def put(self, ports: Ports, bits: Bits, chunk: slice) -> None:
         for group, values in ports.split(bits):
             self.values[group.name][chunk] = values
-
-    def put_shares(self, labels: Rows, chunk: slice, *, garbler: bool) -> None:
-        """Store XOR shares: the lowest bits of the two sides' labels, which differ if the wire is 1."""
-        for group in self._run.circuit.outputs.values():
-            if group.to is To.XOR_SHARED:
-                bits = lowest_bits(labels[group.rows])
-                bits = bits ^ group.inverted[:, np.newaxis] if garbler else bits
-                self.values[group.name][chunk] = values_of_bits(bits, group.width)
 
     def put_carried(self, labels: Rows, chunk: slice, delta: Words | None) -> None:
         """Keep labels. For an inverted wire the garbler keeps the label of 1 as the zero label."""

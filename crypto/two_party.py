@@ -154,7 +154,7 @@ class _Session(ABC):
         self._runs = 0
         self._words = 0
         self._usable = True
-        self._proof_key = b""  # of the current chunk
+        self._proof_key = self._share_key = b""  # of the current chunk
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(peer={self.peer!r}, <secret>)"
@@ -236,6 +236,16 @@ class _Session(ABC):
             return np.empty((rows, 0), dtype=np.uint64)
         hashing = BlockHash(self._proof_key, rows * n)
         return hashing.hash(labels.reshape(rows, 2 * n))[:, 0::2]
+
+    def _share_bits(self, run: Run, half: Garbling | Evaluation) -> Bits:
+        """Return XOR shares: the lowest bits of the two sides' labels, which differ if the wire is 1.
+
+        Labels of inputs, and sums of them, have lowest bits that are a side's inputs. Coins that both sides draw from
+        a common seed make each share uniform to all others.
+        """
+        bits = lowest_bits(half.labels[run.shared.rows])
+        coins = np.frombuffer(stream_of(self._share_key).update(bytes((bits.size + 7) // 8)), dtype=np.uint8)
+        return bits ^ np.unpackbits(coins, count=bits.size, bitorder="little").reshape(bits.shape)
 
     def _carry(self, labels: Mapping[str, Words]) -> dict[str, Value]:
         """Make labels available to later runs."""
@@ -320,7 +330,8 @@ class GarblerSession(_Session):
         yield from self._receive_choices(run, chunk, garbling)
         self._fill_own(run, chunk, garbling, results)
         yield from self._send_tables(run, chunk, garbling)
-        results.put_shares(garbling.labels, chunk, garbler=True)
+        bits = self._share_bits(run, garbling)
+        results.put(run.shared, bits ^ run.shared.inverted, chunk)
         results.put_carried(garbling.labels, chunk, self._ot.delta)
 
     def _prepare(self, run: Run, chunk: slice, garbling: Garbling | None) -> Garbling:
@@ -328,6 +339,7 @@ class GarblerSession(_Session):
         number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
         self._proof_key = derive_key(self._key, b"two_party/outputs", number)
+        self._share_key = derive_key(self._key, b"two_party/shares", number)
         if garbling is None or garbling.n != n or garbling.circuit is not run.circuit:
             garbling = Garbling(run.circuit, n, self._ot.delta, key)
         else:
@@ -442,7 +454,7 @@ class EvaluatorSession(_Session):
 
     def _evaluate(self, run: Run, chunk: slice, evaluation: Evaluation, results: Results) -> Rounds[None]:
         yield from self._receive_tables(run, chunk, evaluation, results)
-        results.put_shares(evaluation.labels, chunk, garbler=False)
+        results.put(run.shared, self._share_bits(run, evaluation), chunk)
         results.put_carried(evaluation.labels, chunk, None)
         if len(run.returned.rows):
             payload = encode_words(evaluation.labels[run.returned.rows, 1::2])
@@ -468,6 +480,7 @@ class EvaluatorSession(_Session):
         number, n = self._ot.next_number(), chunk.stop - chunk.start
         key = derive_key(self._key, b"two_party/gates", number)
         self._proof_key = derive_key(self._key, b"two_party/outputs", number)
+        self._share_key = derive_key(self._key, b"two_party/shares", number)
         if evaluation is None or evaluation.n != n or evaluation.circuit is not run.circuit:
             evaluation = Evaluation(run.circuit, n, key)
         else:

@@ -503,18 +503,23 @@ def test_golden_transcripts(golden: Golden) -> None:
 # --- secrecy ----------------------------------------------------------------------------------------------
 
 
-def share_only(to: To) -> Circuit:
+def share_only(to: To, held: Held) -> Circuit:
     b = Builder("share")
-    b.output("o", to, b.input("x", Held.XOR_SHARED, 8, 4))
+    b.output("o", to, b.input("x", held, 8, 4))
     return b.build()
 
 
 @pytest.mark.parametrize("to", [To.XOR_SHARED, To.ADDITIVE_SHARED])
+@pytest.mark.parametrize("held", [Held.GARBLER, Held.EVALUATOR, Held.XOR_SHARED, Held.ADDITIVE_SHARED])
 @pytest.mark.parametrize("value", [0, 255])
-def test_shares_are_uniform_on_either_side(to: To, value: int) -> None:
-    circuit, batch = share_only(to), 3000
+def test_shares_are_uniform_on_either_side(to: To, held: Held, value: int) -> None:
+    """Also of bits that a side knows, and of sums of bits of both sides: a third party may see a share."""
+    circuit, batch = share_only(to, held), 3000
     x = np.full((batch, 4), value, dtype=np.uint64)
-    g, e, _ = run(two_party_sessions(value), circuit, batch, {"x": x}, {"x": x * 0})
+    mine = {} if held is Held.EVALUATOR else {"x": x}
+    theirs = {} if held is Held.GARBLER else {"x": x if held is Held.EVALUATOR else x * 0}
+    g, e, _ = run(two_party_sessions(value), circuit, batch, mine, theirs)
+    assert set(opened(circuit, "o", g, e).reshape(-1).tolist()) == {value}
     for side in (g, e):
         assert byte_statistic(np.asarray(side["o"]).astype(np.uint8).tobytes()) < BYTE_LIMIT
 
