@@ -147,6 +147,13 @@ MUTANTS = (
         _KNOWN_BITS,
     ),
     Mutant(
+        "an XOR share of an input is the input",
+        "_Session._share_bits",
+        'bits ^ np.unpackbits(coins, count=bits.size, bitorder="little").reshape(bits.shape)',
+        "bits",
+        ("tests/crypto/test_two_party.py::test_shares_are_uniform_on_either_side",),
+    ),
+    Mutant(
         "a block of a half gate has no pad",
         "GarblerGates._and_garbler",
         "h = self._hashes(a ^ p_a)",
