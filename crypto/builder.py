@@ -92,7 +92,11 @@ class Builder:
         return [add(self, x, y) for x, y in zip(*parts, strict=True)]
 
     def shares(self, name: str, width: int, count: int = 1) -> list[tuple[Word, Word]]:
-        """Declare words with additive shares, as :meth:`input`; return the shares of each: garbler's, evaluator's."""
+        """Declare words with additive shares, as :meth:`input`; return the shares of each: garbler's, evaluator's.
+
+        Outputs must depend on the sums alone: in the clear (:func:`crypto.circuit.evaluate`) the garbler's shares are
+        0.
+        """
         garblers, evaluators = self._declare(name, Held.ADDITIVE_SHARED, width, count)
         return list(zip(garblers, evaluators, strict=True))
 
@@ -354,8 +358,8 @@ _PUBLIC_GATES = (Kind.PUBLIC_XOR, Kind.PUBLIC_AND)
 def _levels(kind: list[Kind], left: list[Literal], right: list[Literal], live: bytearray) -> list[int]:
     """Return the level of every live gate; public gates are levelled apart.
 
-    An AND gate comes as early as possible, so the number of AND groups is the depth of the circuit. A free gate
-    comes as late as possible, so gates on long chains of XOR share few groups.
+    An AND gate comes as early as possible, so each depth of the circuit has at most one group of each kind of AND. A
+    free gate comes as late as possible, so gates on long chains of XOR share few groups.
     """
     depth = _and_depths(kind, left, right, live)
     late = _latest(kind, left, right, live, depth)

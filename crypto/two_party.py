@@ -29,7 +29,8 @@ run has received these bits, and refuses them unread.
 Semi-honest means here: a party that sends wrong tables, labels or choices can make the peer's output wrong, and is
 not always detected. Detected are a wrong length, step or run, and labels of garbler outputs that are no label of the
 wire: by the garbler, and before that by the evaluator, who has a hash of both labels and returns no other. A bit
-flipped inside a table makes the evaluator's labels of the gate's instance worthless, if the half is used at all. An
+flipped inside a table makes the evaluator's labels of the gate's instance worthless, if the half is used at all:
+where the evaluator refuses them, a garbler who bent the table learns the bit of the operand that uses the half. An
 output for the evaluator alone may then be wrong.
 """
 
