@@ -99,6 +99,8 @@ class SharedLosses:
             "loss": pairs.stacked(of_pairs["loss"], loss),
             "index": pairs.stacked(of_pairs["index"], loss.resized(0)),
         }
-        second = carried(of_pairs, "index")
-        return _Selected(fields, pairs.counts.tolist(), 1, pairs=pairs, second=second)
+        left = Contenders(fields, pairs.counts.tolist(), 1)
+        if not len(pairs):
+            return left
+        return _Selected(**vars(left), pairs=pairs, second=carried(of_pairs, "index"))
         yield
