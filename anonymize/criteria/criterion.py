@@ -121,6 +121,11 @@ class Form:
         """Return the bits of a value in a table of ``n_records``; two's complement if a factor is negative."""
         return (self.factor * n_records).bit_length() + self.is_signed
 
+    def bits_of(self, sizes: Ints) -> Ints:
+        """Return the bits of a value in a group of each size, as :meth:`bits`; above 2**53 there may be one more."""
+        _, bits = np.frexp(self.factor * sizes.astype(np.float64))
+        return np.asarray(bits, dtype=np.int64) + self.is_signed
+
     @property
     def factor(self) -> int:
         """Largest multiple of the number of records that the value can reach, above 0 or below."""

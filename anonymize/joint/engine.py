@@ -139,7 +139,8 @@ class Pairs:
 
     def stacked(self, of_pairs: Value, alone: CarriedWords) -> CarriedWords:
         """Return the words of the next level, from those of pairs and those without a neighbour."""
-        return _stack(of_pairs, alone).take(self.order)
+        assert isinstance(of_pairs, CarriedWords)
+        return CarriedWords.concatenate([of_pairs, alone.resized(of_pairs.width)]).take(self.order)
 
 
 def pairs_of(counts: Ints) -> Pairs:
@@ -192,11 +193,6 @@ def opened(outputs: Outputs, name: str) -> int:
     values = outputs[name]
     assert isinstance(values, np.ndarray)
     return int(values[0, 0])
-
-
-def _stack(joined: object, byes: CarriedWords) -> CarriedWords:
-    assert isinstance(joined, CarriedWords)
-    return CarriedWords.concatenate([joined, byes.resized(joined.width)])
 
 
 def low_bits(shares: Words, width: int) -> Words:

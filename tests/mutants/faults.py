@@ -161,6 +161,15 @@ MUTANTS = (
         ("tests/crypto/test_garbling.py::test_half_gates_follow_the_paper",),
     ),
     Mutant(
+        "a number of a small group has no bit for its sign",
+        "Form.bits_of",
+        "+ self.is_signed",
+        "",
+        (
+            "tests/anonymize/joint/lkc/test_judging.py::test_every_number_fits_its_width_and_few_widths_are_taken",
+        ),
+    ),
+    Mutant(
         "losses are compared by a difference without a sign",
         "SharedLosses.asked",
         "low_bits(of_pairs[:, 1:] - of_pairs[:, :1], self.width + 1)",

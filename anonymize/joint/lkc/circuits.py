@@ -43,8 +43,9 @@ class Widths:
 
     count:     bits of a count of records.
     loss:      bits of impurities, also summed over the sides of a specialization, and so of a gain above 0.
-    fraction:  fractional bits of a key: 1 / s − 1 / t is at least 2**-fraction / n for different s and t up to n.
-    key:       bits of n · gain / |T[v]| with these fractional bits, n the number of records.
+    fraction:  fractional bits of a key. n is the number of records: quotients gain / |T[v]| that differ, differ by
+               2**-fraction / n or more.
+    key:       bits of n · gain / |T[v]| with these fractional bits.
     index:     bits of the place of a grid point in its interval, from 0 on.
     """
 

@@ -104,29 +104,43 @@ def _zeros_asked(engine: Engine, width: int, shares: Words, to: To) -> Asked:
     return circuits.zero_circuit(width, to), len(shares), inputs
 
 
+WIDTH_STEP = 4
+"""Bits by which the numbers of smaller groups are narrower. Each width takes a circuit of its own."""
+
+
 def tests_of(
     criteria: Sequence[Criterion],
     stakes: Mapping[Criterion, Bools],
     counts: Mapping[Measure, Words],
+    sizes: Ints,
     n_records: int,
 ) -> Iterator[RuleTests]:
-    """Yield all tests of criteria, equal rules together; arguments as in :func:`tests_of_zeros`."""
+    """Yield all tests of criteria, equal rules and widths together; arguments as in :func:`tests_of_zeros`.
+
+    sizes:  records of each group, public: shape (n_groups,). The numbers of a smaller group have fewer bits.
+    """
     valued = [criterion for criterion in criteria if not criterion.rule.of_zeros]
     for (rule, _), same in alike(valued).items():
-        values = np.concatenate([_values(criterion, stakes[criterion], counts) for criterion in same])
-        forms = (form for criterion in same for case in criterion.cases for form in case)
-        if len(values):
-            yield RuleTests.of_rows(rule, max(form.bits(n_records) for form in forms), values)
+        most = max(form.bits(n_records) for each in same for case in each.cases for form in case)
+        parts = [_values(criterion, stakes[criterion], counts, sizes) for criterion in same]
+        values, bits = (np.concatenate(part) for part in zip(*parts, strict=True))
+        widths = most - np.maximum(0, most - bits) // WIDTH_STEP * WIDTH_STEP
+        for width in np.unique(widths).tolist():
+            yield RuleTests.of_rows(rule, width, values[widths == width])
     yield from tests_of_zeros(criteria, stakes, counts, n_records)
 
 
-def _values(criterion: Criterion, stake: Bools, counts: Mapping[Measure, Words]) -> Words:
-    """Return own shares of the rule's values, a row for every (case, group, child) at stake."""
-    rows = []
+def _values(
+    criterion: Criterion, stake: Bools, counts: Mapping[Measure, Words], sizes: Ints
+) -> tuple[Words, Ints]:
+    """Return own shares of the rule's values, a row for every (case, group, child) at stake, and the bits of each."""
+    rows, bits = [], []
     for forms, groups in zip(criterion.cases, stake.T, strict=True):
         taken = {measure: counts[measure][groups] for form in forms for measure, _ in form.terms}
         rows.append(np.stack([form.of(taken).reshape(-1) for form in forms], axis=1))
-    return np.concatenate(rows)
+        of_groups = np.max([form.bits_of(sizes[groups]) for form in forms], axis=0)
+        bits.append(of_groups.repeat(len(rows[-1]) // max(1, len(of_groups))))
+    return np.concatenate(rows), np.concatenate(bits)
 
 
 def tests_of_zeros(

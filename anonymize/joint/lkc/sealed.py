@@ -432,7 +432,7 @@ class RootTests:
         if not self._many:
             return opened(outputs, "met") == 1
         stakes = {criterion: np.ones((1, len(criterion.cases)), dtype=bool) for criterion in self._many}
-        tests = list(tests_of(self._many, stakes, counts, self._most))
+        tests = list(tests_of(self._many, stakes, counts, np.array([self._most]), self._most))
         met = yield from judged(engine, tests, whole=True)
         return (yield from engine.all_met([carried(outputs, "met"), *met]))
 
@@ -470,4 +470,4 @@ class GroupTests:
     def tests(self, counts: Mapping[Measure, Words]) -> Iterator[RuleTests]:
         """Yield the tests with own shares; nothing for a rule without cases at stake."""
         stakes = {criterion: self._plan.at_stake(criterion) for criterion in self._plan.criteria}
-        yield from tests_of(self._plan.criteria, stakes, counts, self._n_records)
+        yield from tests_of(self._plan.criteria, stakes, counts, self._plan.sizes, self._n_records)

@@ -85,7 +85,7 @@ def test_cost_does_not_depend_on_the_number_of_records() -> None:
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize(("score", "expected"), [("infogain", 11_444), ("tdr", 62_577), ("added", 7_962)])
+@pytest.mark.parametrize(("score", "expected"), [("infogain", 11_292), ("tdr", 62_545), ("added", 7_930)])
 def test_gates_of_scores(score: str, expected: int) -> None:
     """Of 45,000 records in three hands: a circuit that grows, or a count that goes through a wider one, shows."""
     tables, request = small_case()
@@ -180,7 +180,8 @@ def test_what_people_cost(computed: list[Computed], per_person: int) -> None:
         )
         tests[demand.setting] = cost_of_tests(computed)
         turns[demand.setting] = jobs.turns(results["p0"].outcome)
-    assert set(tests["K=4"]) == set(tests["K=4 people"]) == {("size", "7", "4")}
+    kinds = {("size", "7", "4"), ("size", "3", "4")}  # groups of up to 7 records have counts of 3 bits
+    assert all({("size", "7", "4")} <= set(tests[asked]) <= kinds for asked in ("K=4", "K=4 people"))
     if per_person == 1:  # the same groups are tested
         assert turns["K=4"] == turns["K=4 people"]
         assert tests["K=4 people"].total() == 2 * tests["K=4"].total()
