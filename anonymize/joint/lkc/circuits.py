@@ -482,21 +482,30 @@ def lines_circuit(index_width: int, n_lines: int) -> Circuit:
 
 @lru_cache(maxsize=32)
 def selection_circuit(width: int) -> Circuit:
-    """Return the circuit of the shared count whose line is 1; 0 without such a line."""
+    """Return the circuit of both shares of the count whose line is 1; 0 and 0 without such a line.
+
+    Each side knows its share of every count, so the gates cost half. :func:`additive_circuit` adds the two.
+    """
     b = Builder(f"selection/{width}")
     lines = b.input("line", Held.CARRIED, 1, LINES)
-    counts = b.input("count", Held.ADDITIVE_SHARED, width, LINES)
-    kept = [keep_if(b, line, count) for (line,), count in zip(lines, counts, strict=True)]
-    b.output("count", To.XOR_SHARED, [[parity(b, bits) for bits in zip(*kept, strict=True)]])
+    shares = zip(*b.shares("count", width, LINES), strict=True)
+    kept = [[keep_if(b, line, x) for (line,), x in zip(lines, of_side, strict=True)] for of_side in shares]
+    b.output(
+        "shares",
+        To.XOR_SHARED,
+        [[parity(b, bits) for bits in zip(*of_side, strict=True)] for of_side in kept],
+    )
     return b.build()
 
 
 @lru_cache(maxsize=32)
 def additive_circuit(width: int, wide: int) -> Circuit:
-    """Return the circuit that turns a count in XOR shares into additive shares of ``wide`` bits."""
+    """Return the circuit that turns a count, whose two shares are in XOR shares, into additive shares of ``wide``
+    bits.
+    """
     b = Builder(f"additive/{width}/{wide}")
-    (count,) = b.input("count", Held.XOR_SHARED, width)
-    b.output("count", To.ADDITIVE_SHARED, [extend(count, wide)])
+    one, other = b.input("shares", Held.XOR_SHARED, width, 2)
+    b.output("count", To.ADDITIVE_SHARED, [extend(add(b, one, other), wide)])
     return b.build()
 
 

@@ -21,6 +21,9 @@ from crypto.encoding import Words
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords, Value
 
+SIDES = 2
+"""Shares of a count."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -55,10 +58,11 @@ class Selector:
         }
         batch = sum(len(counts) for _, counts in taken)
         outputs = yield from engine.run(circuits.selection_circuit(self._widths.count), batch, inputs)
-        chosen = _values(outputs["count"])
+        chosen = outputs["shares"]
+        assert isinstance(chosen, np.ndarray)
         ends = np.cumsum([len(counts) for _, counts in taken])[:-1]
         xors = [
-            np.bitwise_xor.reduce(part.reshape(-1, each.shares.shape[1]), axis=0)
+            np.bitwise_xor.reduce(part.reshape(-1, each.shares.shape[1], SIDES), axis=0)
             for part, each in zip(np.split(chosen, ends), options, strict=True)
         ]
         return (yield from self._additive(engine, xors, wide))
@@ -90,13 +94,10 @@ class Selector:
         return start + np.repeat(line, size, axis=0).reshape(-1), counts
 
     def _additive(self, engine: Engine, xors: Sequence[Words], wide: int) -> Rounds[list[Words]]:
-        flat = np.concatenate(xors).reshape(-1, 1)
+        """Return additive shares of counts; xors: XOR shares of both shares of every count, shape (n, SIDES) each."""
+        flat = np.concatenate(xors)
         circuit = circuits.additive_circuit(self._widths.count, wide)
-        outputs = yield from engine.run(circuit, len(flat), {"count": flat})
-        return np.split(_values(outputs["count"]), np.cumsum([len(each) for each in xors])[:-1])
-
-
-def _values(output: Value) -> Words:
-    """Return shares, a word for each instance."""
-    assert isinstance(output, np.ndarray)
-    return output.reshape(-1)
+        outputs = yield from engine.run(circuit, len(flat), {"shares": flat})
+        counts = outputs["count"]
+        assert isinstance(counts, np.ndarray)
+        return np.split(counts.reshape(-1), np.cumsum([len(each) for each in xors])[:-1])

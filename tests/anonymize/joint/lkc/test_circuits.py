@@ -379,8 +379,13 @@ def test_the_count_of_the_line_is_chosen(width: int) -> None:
     counts = rng.integers(0, 1 << width, (LINES + 1, LINES))
     counts[0] = (1 << width) - 1
     lines = np.eye(LINES, dtype=int).tolist()
-    chosen = outputs(circuits.selection_circuit(width), line=[*lines, [0] * LINES], count=counts)
-    assert flat(chosen["count"]) == [*counts.diagonal().tolist(), 0]
+    chosen = outputs(circuits.selection_circuit(width), line=[*lines, [0] * LINES], count=counts)["shares"]
+    assert [sum(shares) for shares in chosen] == [*counts.diagonal().tolist(), 0]
+
+
+def test_the_counts_of_a_line_are_selected_at_half_the_cost() -> None:
+    circuit = circuits.selection_circuit(16)
+    assert circuit.table_blocks == circuit.and_gates == 2 * 16 * LINES
 
 
 @pytest.mark.parametrize(("width", "wide"), [(2, 2), (7, 9), (31, 64)])
@@ -389,8 +394,9 @@ def test_a_chosen_count_keeps_its_value(width: int, wide: int) -> None:
     circuit = circuits.additive_circuit(width, wide)
     (group,) = circuit.outputs.values()
     assert (group.width, group.count) == (wide, 1)
-    values = [0, 1, (1 << width) - 1]
-    assert flat(outputs(circuit, count=values)["count"]) == values
+    most = (1 << width) - 1
+    shares = [(0, 0), (1, 0), (0, most), (most, 1), (most, most), (most // 2, most // 2)]
+    assert flat(outputs(circuit, shares=shares)["count"]) == [sum(pair) & most for pair in shares]
 
 
 def test_a_difference_is_zero_or_not() -> None:
