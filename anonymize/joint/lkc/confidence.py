@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.criteria.criterion import RECORDS, Bools, Criterion, Measure, alike, inferences, tallies_of
+from anonymize.criteria.criterion import RECORDS, Bools, Criterion, Measure, inferences, tallies_of
 from anonymize.criteria.views import CellView, linked_views_of
 from anonymize.cut import Candidate
 from anonymize.joint.conjunction import split_circuit, verdict_circuit
 from anonymize.joint.engine import Engine, opened
-from anonymize.joint.lkc.judging import RuleTests, judged, tests_of_zeros
+from anonymize.joint.lkc.judging import judged, tests_of
 from anonymize.joint.sessions import CircuitSession
 from anonymize.lkc.requirement import Entry, Requirement, criteria_of
 from anonymize.lkc.validity import in_first_order, whole_groups
@@ -164,9 +164,10 @@ def ask(
     Output:         one carried bit.
     Leakage:        the plan, in particular the tested node, to the holder.
     Rounds:         that of a histogram for every view (2), side by side with the circuits' choices, and 1.
-    Bytes:          those of the histograms; 32 * (sign_bits - 1) - 16 for every (group, case, child) and 32 for each
-                    of the conjunctions' gates from the holder; 4 * sign_bits for each from the owner. A case of C is
-                    a value; of `ruled_out` a value and the excluded values.
+    Bytes:          those of the histograms; 32 * (bits - 1) - 16 for every (group, case, child), in as many bits as
+                    numbers of its group take (:func:`anonymize.joint.lkc.judging.tests_of`), and 32 for each of the
+                    conjunctions' gates from the holder; 4 * bits for each from the owner. A case of C is a value; of
+                    `ruled_out` a value and the excluded values.
     Assumes:        semi-honest parties; private authenticated channel; as the histogram and the session.
     Source:         semantics §7.
 
@@ -208,14 +209,9 @@ def _all_met(
     engine: Engine, counts: Mapping[Measure, Words], protected: Protected, plan: CheckPlan
 ) -> Rounds[CarriedWords]:
     """Return a carried bit: 1 if all criteria are met in every (group, child) of their entries; all side by side."""
-    tests, width = [], protected.bits(plan.n_common)
-    valued = [criterion for criterion in protected.criteria if not criterion.rule.of_zeros]
-    for (rule, _), criteria in alike(valued).items():
-        values = np.concatenate([_values(criterion, counts, plan) for criterion in criteria])
-        if len(values):
-            tests.append(RuleTests.of_rows(rule, width, values))
     stakes = {c: np.repeat(_asked(c, plan)[:, None], len(c.cases), axis=1) for c in protected.criteria}
-    tests += tests_of_zeros(protected.criteria, stakes, counts, plan.n_common)
+    sizes = np.asarray(plan.by_group(plan.sizes), dtype=np.int64)
+    tests = list(tests_of(protected.criteria, stakes, counts, sizes, plan.n_common))
     return (yield from engine.conjoined((yield from judged(engine, tests))))
 
 
@@ -224,14 +220,6 @@ def _asked(criterion: Criterion, plan: CheckPlan) -> Bools:
     asking = np.array([criterion in entry.criteria for entry in plan.entries])
     asked: Bools = np.logical_or.reduce(plan.asked[asking], axis=0)
     return asked
-
-
-def _values(criterion: Criterion, counts: Mapping[Measure, Words], plan: CheckPlan) -> Words:
-    """Return own shares of the rule's values, a row for every (group, case, child)."""
-    asked = _asked(criterion, plan)
-    taken = {measure: words[asked] for measure, words in counts.items()}
-    cases = [np.stack([form.of(taken) for form in forms], axis=-1) for forms in criterion.cases]
-    return np.stack(cases, axis=1).reshape(-1, len(criterion.cases[0]))
 
 
 def hear_verdict(engines: Sequence[Engine], met: Sequence[CarriedWords]) -> Rounds[bool]:
