@@ -39,13 +39,17 @@ class _Block:
         self.labels = memory[: 2 * size]
         self.a, self.b = self.labels.reshape(2, gates, 2 * n)
         self.low = self.labels[0::2]
-        self.label_a = self.labels[:size]
+        self.label_a, self.label_b = self.labels[:size], self.labels[size:]
         self.p = memory[2 * size : 4 * size]
         self.p_low, self.p_high = self.p[0::2], self.p[1::2]
         self.p_a, self.p_b = self.p[:size], self.p[size:]
-        self.x = memory[4 * size : 8 * size].reshape(2, 2 * size)
+        self._x = memory[4 * size : 8 * size]
         self.bit = memory[8 * size : 9 * size]
         self.labels_row = self.labels.reshape(1, -1)
+
+    def pairs(self, length: int) -> Words:
+        """Return memory for two rows of ``length`` words, at most as many as the labels of both operands."""
+        return self._x[: 2 * length].reshape(2, length)
 
 
 class _Gates:
@@ -103,6 +107,10 @@ class _Gates:
         """Compute a gate with a public operand."""
         raise NotImplementedError
 
+    def _out(self, group: Group) -> Words:
+        """Return the rows of a group, flat."""
+        return self.labels[group.start : group.stop].reshape(-1)
+
     def _block(self, gates: int) -> _Block:
         block = self._cut.get(gates)
         if block is None:
@@ -149,6 +157,34 @@ class GarblerGates(_Gates):
         self._select(group)
 
     def _and(self, group: Group, table: Words) -> None:
+        block, half = self._paired(group), len(table) // 2
+        h = self._hashes(block, block.labels, block.p)
+        np.bitwise_xor(h[0], h[1], out=table)
+        np.bitwise_xor(table[:half], block.p_b, out=table[:half])
+        np.bitwise_xor(table[half:], block.label_a, out=table[half:])
+        out = self._out(group)
+        np.bitwise_and(block.p_a, block.p_b, out=out)
+        np.bitwise_xor(out, h[0, :half], out=out)
+        np.bitwise_xor(out, h[0, half:], out=out)
+
+    def _and_garbler(self, group: Group, table: Words) -> None:
+        block = self._paired(group)
+        h = self._hashes(block, block.label_a, block.p_a)
+        np.bitwise_xor(h[0], h[1], out=table)
+        np.bitwise_xor(table, block.p_b, out=table)
+        out = self._out(group)
+        np.bitwise_and(block.p_a, block.p_b, out=out)
+        np.bitwise_xor(out, h[0], out=out)
+
+    def _and_evaluator(self, group: Group, table: Words) -> None:
+        block = self._paired(group)
+        h = self._hashes(block, block.label_b, block.p_b)
+        np.bitwise_xor(h[0], h[1], out=table)
+        np.bitwise_xor(table, block.label_a, out=table)
+        self._out(group)[:] = h[0]
+
+    def _paired(self, group: Group) -> _Block:
+        """Collect the zero labels of both operands, and p·Δ for the lowest bit p of each."""
         block = self._block(group.stop - group.start)
         self._gather(group.a, group.invert_a, block.a)
         self._gather(group.b, group.invert_b, block.b)
@@ -156,49 +192,14 @@ class GarblerGates(_Gates):
         np.negative(block.bit, out=block.bit)
         np.bitwise_and(block.bit, self._delta[0], out=block.p_low)
         np.bitwise_and(block.bit, self._delta[1], out=block.p_high)
-        # The labels with lowest bit 0, then the labels with lowest bit 1.
-        np.bitwise_xor(block.labels, block.p, out=block.x[0])
-        np.bitwise_xor(block.x[0], self._delta_tiled[: len(block.labels)], out=block.x[1])
-        h = self._hash.hash(block.x)
-        np.bitwise_xor(h[0], h[1], out=table)
-        half = len(table) // 2
-        np.bitwise_xor(table[:half], block.p_b, out=table[:half])
-        np.bitwise_xor(table[half:], block.label_a, out=table[half:])
-        out = self.labels[group.start : group.stop].reshape(-1)
-        np.bitwise_and(block.p_a, block.p_b, out=out)
-        np.bitwise_xor(out, h[0, :half], out=out)
-        np.bitwise_xor(out, h[0, half:], out=out)
+        return block
 
-    def _and_garbler(self, group: Group, table: Words) -> None:
-        a, b = self._operands(group)
-        p_a, p_b = self._masked(a), self._masked(b)
-        h = self._hashes(a ^ p_a)
-        np.bitwise_xor(h[0], h[1], out=table)
-        np.bitwise_xor(table, p_b, out=table)
-        self.labels[group.start : group.stop].reshape(-1)[:] = h[0] ^ (p_a & p_b)
-
-    def _and_evaluator(self, group: Group, table: Words) -> None:
-        a, b = self._operands(group)
-        h = self._hashes(b ^ self._masked(b))
-        np.bitwise_xor(h[0], h[1], out=table)
-        np.bitwise_xor(table, a, out=table)
-        self.labels[group.start : group.stop].reshape(-1)[:] = h[0]
-
-    def _operands(self, group: Group) -> tuple[Words, Words]:
-        """Return the zero labels of both operands, flat."""
-        block = self._block(group.stop - group.start)
-        self._gather(group.a, group.invert_a, block.a)
-        self._gather(group.b, group.invert_b, block.b)
-        return block.a.reshape(-1), block.b.reshape(-1)
-
-    def _masked(self, labels: Words) -> Words:
-        """Return p·Δ for the lowest bit p of each label."""
-        bits = np.uint64(0) - (labels[0::2] & _ONE)
-        return np.repeat(bits, 2) & self._delta_tiled[: len(labels)]
-
-    def _hashes(self, labels: Words) -> Words:
-        """Return the hashes of labels, and of the other labels of their pairs; shape (2, len(labels))."""
-        return self._hash.hash(np.stack([labels, labels ^ self._delta_tiled[: len(labels)]]))
+    def _hashes(self, block: _Block, labels: Words, p: Words) -> Words:
+        """Return the hashes of the labels with lowest bit 0, then of those with 1: shape (2, len(labels))."""
+        x = block.pairs(len(labels))
+        np.bitwise_xor(labels, p, out=x[0])
+        np.bitwise_xor(x[0], self._delta_tiled[: len(labels)], out=x[1])
+        return self._hash.hash(x)
 
     def _gather(self, rows: np.ndarray, inverted: np.ndarray, out: Rows) -> None:
         """Collect zero labels; for an inverted wire, take the opposite label of the pair."""
@@ -232,6 +233,31 @@ class EvaluatorGates(_Gates):
         self._select(group)
 
     def _and(self, group: Group, table: Words) -> None:
+        block, half = self._active(group), len(table) // 2
+        h = self._hash.hash(block.labels_row)[0]
+        # C = H(A) ⊕ p_a·T_G ⊕ H(B) ⊕ p_b·(T_E ⊕ A)
+        picked = block.pairs(len(table))[0]
+        np.bitwise_and(block.p_a, table[:half], out=picked[:half])
+        np.bitwise_xor(block.label_a, table[half:], out=picked[half:])
+        np.bitwise_and(block.p_b, picked[half:], out=picked[half:])
+        np.bitwise_xor(h, picked, out=h)
+        np.bitwise_xor(h[:half], h[half:], out=self._out(group))
+
+    def _and_garbler(self, group: Group, table: Words) -> None:
+        block = self._active(group)
+        picked = block.pairs(len(table))[0]
+        np.bitwise_and(block.p_a, table, out=picked)
+        np.bitwise_xor(self._hash.hash(block.label_a[None])[0], picked, out=self._out(group))
+
+    def _and_evaluator(self, group: Group, table: Words) -> None:
+        block = self._active(group)
+        picked = block.pairs(len(table))[0]
+        np.bitwise_xor(block.label_a, table, out=picked)
+        np.bitwise_and(block.p_b, picked, out=picked)
+        np.bitwise_xor(self._hash.hash(block.label_b[None])[0], picked, out=self._out(group))
+
+    def _active(self, group: Group) -> _Block:
+        """Collect the active labels of both operands, and their lowest bits as masks."""
         block = self._block(group.stop - group.start)
         if len(group.a) == 1:
             block.a[0], block.b[0] = self.labels[group.a[0]], self.labels[group.b[0]]
@@ -241,24 +267,4 @@ class EvaluatorGates(_Gates):
         np.bitwise_and(block.low, _ONE, out=block.bit)
         np.negative(block.bit, out=block.p_low)
         np.negative(block.bit, out=block.p_high)
-        half = len(table) // 2
-        h = self._hash.hash(block.labels_row)[0]
-        # C = H(A) ⊕ p_a·T_G ⊕ H(B) ⊕ p_b·(T_E ⊕ A)
-        picked = block.x[0]
-        np.bitwise_and(block.p_a, table[:half], out=picked[:half])
-        np.bitwise_xor(block.label_a, table[half:], out=picked[half:])
-        np.bitwise_and(block.p_b, picked[half:], out=picked[half:])
-        np.bitwise_xor(h, picked, out=h)
-        out = self.labels[group.start : group.stop].reshape(-1)
-        np.bitwise_xor(h[:half], h[half:], out=out)
-
-    def _and_garbler(self, group: Group, table: Words) -> None:
-        self._finish(group, self.labels[group.a].reshape(-1), table)
-
-    def _and_evaluator(self, group: Group, table: Words) -> None:
-        self._finish(group, self.labels[group.b].reshape(-1), table ^ self.labels[group.a].reshape(-1))
-
-    def _finish(self, group: Group, labels: Words, blocks: Words) -> None:
-        """Set the rows of a group: the hashes of labels, plus the block where the lowest bit of the label is 1."""
-        chosen = np.repeat(np.uint64(0) - (labels[0::2] & _ONE), 2) & blocks
-        self.labels[group.start : group.stop].reshape(-1)[:] = self._hash.hash(labels[None])[0] ^ chosen
+        return block

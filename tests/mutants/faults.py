@@ -156,8 +156,8 @@ MUTANTS = (
     Mutant(
         "a block of a half gate has no pad",
         "GarblerGates._and_garbler",
-        "h = self._hashes(a ^ p_a)",
-        "h = 0 * self._hashes(a ^ p_a)",
+        "h = self._hashes(block, block.label_a, block.p_a)",
+        "h = 0 * self._hashes(block, block.label_a, block.p_a)",
         ("tests/crypto/test_garbling.py::test_half_gates_follow_the_paper",),
     ),
     Mutant(
