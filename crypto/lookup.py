@@ -158,6 +158,12 @@ class LookUps:
     def __repr__(self) -> str:
         return f"LookUps(peer={self.peer!r}, <secret>)"
 
+    def transfers(self) -> Rounds[Transfers]:
+        """Return the transfers of both directions; open them the first time."""
+        if self._transfers is None:
+            self._transfers = yield from open_transfers(self._forward, self._rng)
+        return self._transfers
+
     def start(self, *sizes: int) -> None:
         """Use unit vectors of 2**bits entries for these ``sizes`` (bits) from now on. A table takes the least that
         fit, or larger ones if that spares a making.
@@ -230,7 +236,7 @@ class LookUps:
         are made at once.
         """
         questions, ends = [part.question for part in parts], np.cumsum([len(part) for part in parts])
-        transfers = yield from self._ready()
+        transfers = yield from self.transfers()
         keys = yield from self._keys(transfers, parts)
         pairs = list(zip(questions, keys, strict=True))
         vectors = [folded(own.vectors, question.tables.size // WORD_BITS) for question, own in pairs]
@@ -256,12 +262,6 @@ class LookUps:
             raise LocalProtocolError(f"{question.shares.shape} indices in {question.of.shape} tables")
         if question.of.size and not 0 <= question.of.min() <= question.of.max() < n_tables:
             raise LocalProtocolError(f"an index of another table than the {n_tables} there are")
-
-    def _ready(self) -> Rounds[Transfers]:
-        """Return the transfers of both directions; open them the first time."""
-        if self._transfers is None:
-            self._transfers = yield from open_transfers(self._forward, self._rng)
-        return self._transfers
 
     def _keys(self, transfers: Transfers, parts: Sequence[_Part]) -> Rounds[list[UnitVectors]]:
         """Take unit vectors for every part."""

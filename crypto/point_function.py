@@ -29,7 +29,7 @@ import numpy as np
 
 from crypto import engine
 from crypto.blocks import BLOCK_BYTES, Blocks, decode_blocks, encode_blocks
-from crypto.circuit import Held
+from crypto.circuit import Bits, Held
 from crypto.encoding import Words, expect_length
 from crypto.errors import LocalProtocolError
 from crypto.hashing import BlockHash, derive_key
@@ -101,6 +101,14 @@ class Transfers:
         t = yield from correlated_receive(self._receiving, bits.astype(np.uint8))
         q = yield from correlated_send(self._sending, len(bits))
         return q, t
+
+    def choose(self, bits: Bits) -> Rounds[Blocks]:
+        """Run transfers of the peer's; return our blocks, for our choices ``bits``, and see :meth:`products`."""
+        return correlated_receive(self._receiving, bits)
+
+    def offer(self, count: int) -> Rounds[Blocks]:
+        """Run transfers of ours; return our blocks, as many as the peer's choices."""
+        return correlated_send(self._sending, count)
 
 
 def open_transfers(forward: OtSender | OtReceiver, rng: Rng) -> Rounds[Transfers]:

@@ -34,7 +34,7 @@ from crypto.circuits.arithmetic import (
     total,
 )
 from crypto.circuits.score import FRACTION_BITS, LOG_ERROR, f, f_word
-from crypto.circuits.selection import choose, keep_if, one_hot, parity
+from crypto.circuits.selection import choose, keep_if, one_hot
 
 
 @dataclass(frozen=True)
@@ -466,10 +466,6 @@ def _key_parts(widths: Widths, key: Word) -> list[tuple[str, Word]]:
     return parts
 
 
-LINES = 16
-"""Options of an instance of :func:`selection_circuit`."""
-
-
 @lru_cache(maxsize=32)
 def lines_circuit(index_width: int, n_lines: int) -> Circuit:
     """Return the circuit of one-bit lines: line ``index`` is 1. An index of ``n_lines`` or more is not expected."""
@@ -477,35 +473,6 @@ def lines_circuit(index_width: int, n_lines: int) -> Circuit:
     (index,) = b.input("index", Held.CARRIED, index_width)
     lines = one_hot(b, index[: max(1, (n_lines - 1).bit_length())])
     b.output("line", To.CARRIED, [[line] for line in lines[:n_lines]])
-    return b.build()
-
-
-@lru_cache(maxsize=32)
-def selection_circuit(width: int) -> Circuit:
-    """Return the circuit of both shares of the count whose line is 1; 0 and 0 without such a line.
-
-    Each side knows its share of every count, so the gates cost half. :func:`additive_circuit` adds the two.
-    """
-    b = Builder(f"selection/{width}")
-    lines = b.input("line", Held.CARRIED, 1, LINES)
-    shares = zip(*b.shares("count", width, LINES), strict=True)
-    kept = [[keep_if(b, line, x) for (line,), x in zip(lines, of_side, strict=True)] for of_side in shares]
-    b.output(
-        "shares",
-        To.XOR_SHARED,
-        [[parity(b, bits) for bits in zip(*of_side, strict=True)] for of_side in kept],
-    )
-    return b.build()
-
-
-@lru_cache(maxsize=32)
-def additive_circuit(width: int, wide: int) -> Circuit:
-    """Return the circuit that turns a count, whose two shares are in XOR shares, into additive shares of ``wide``
-    bits.
-    """
-    b = Builder(f"additive/{width}/{wide}")
-    one, other = b.input("shares", Held.XOR_SHARED, width, 2)
-    b.output("count", To.ADDITIVE_SHARED, [extend(add(b, one, other), wide)])
     return b.build()
 
 

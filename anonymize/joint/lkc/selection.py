@@ -1,7 +1,7 @@
-"""Selection of the counts of a node's children inside circuits, by a carried index.
+"""Selection of the counts of a node's children by a carried index.
 
-Every node with options has a line for each option. The line of the chosen option, unknown to all, is 1. Lines are
-made once and multiplied with the shares of all later counts of the node.
+Every node with options has a line for each option, a carried bit. The line of the chosen option, unknown to all, is
+1. Lines are made once and multiplied with the shares of all later counts of the node (:mod:`crypto.label_products`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ import numpy as np
 from anonymize.candidates import Prospect
 from anonymize.joint.engine import Engine, carried, low_bits
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.circuits import LINES, Widths
+from anonymize.joint.lkc.circuits import Widths
 from anonymize.joint.lkc.scores.score import JudgedPool, Profiled
-from anonymize.table import Ints
 from crypto.encoding import Words
+from crypto.label_products import DTYPES, products
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords, Value
-
-SIDES = 2
-"""Shares of a count."""
+from crypto.two_party import CarriedWords
 
 
 @dataclass(frozen=True)
@@ -49,23 +46,13 @@ class Selector:
         if not options:
             return []
         yield from self._draw(engine, [each.node for each in options])
-        lines = [self._lines[each.node.prospect] for each in options]
-        starts = np.cumsum([0, *map(len, lines)])[:-1]
-        taken = [self._taken(each, start) for each, start in zip(options, starts.tolist(), strict=True)]
-        inputs: dict[str, Value] = {
-            "line": CarriedWords.concatenate(lines).take(np.concatenate([places for places, _ in taken])),
-            "count": low_bits(np.concatenate([counts for _, counts in taken]), self._widths.count),
-        }
-        batch = sum(len(counts) for _, counts in taken)
-        outputs = yield from engine.run(circuits.selection_circuit(self._widths.count), batch, inputs)
-        chosen = outputs["shares"]
-        assert isinstance(chosen, np.ndarray)
-        ends = np.cumsum([len(counts) for _, counts in taken])[:-1]
-        xors = [
-            np.bitwise_xor.reduce(part.reshape(-1, each.shares.shape[1], SIDES), axis=0)
-            for part, each in zip(np.split(chosen, ends), options, strict=True)
-        ]
-        return (yield from self._additive(engine, xors, wide))
+        lines = [self._lines[each.node.prospect].take(np.arange(len(each.shares))) for each in options]
+        factors = [(line, each.shares) for line, each in zip(lines, options, strict=True)]
+        assert engine.look_ups is not None
+        transfers = yield from engine.look_ups.transfers()
+        width = min(width for width in DTYPES if width >= wide)
+        found = yield from products(transfers, factors, width)
+        return [low_bits(part.sum(axis=0, dtype=np.uint64), wide) for part in found]
 
     def _draw(self, engine: Engine, nodes: Sequence[Profiled]) -> Rounds[None]:
         """Make the lines of new nodes, nodes with equally many lines in a batch."""
@@ -79,25 +66,3 @@ class Selector:
             drawn = carried((yield from engine.run(circuit, len(fresh), {"index": words})), "line")
             for number, node in enumerate(fresh):
                 self._lines[node.prospect] = drawn.take(number * n_lines + np.arange(n_lines))
-
-    def _taken(self, options: Options, start: int) -> tuple[Ints, Words]:
-        """Return instances of the circuit: the places of their lines, flat, and own shares, shape (n, LINES).
-
-        Padding of the last instance of an entry is 0, for any line.
-        """
-        n_options, size = options.shares.shape
-        blocks = -(-n_options // LINES)
-        padded = np.zeros((blocks * LINES, size), dtype=np.uint64)
-        padded[:n_options] = options.shares
-        counts = padded.reshape(blocks, LINES, size).transpose(0, 2, 1).reshape(-1, LINES)
-        line = np.minimum(np.arange(blocks * LINES), n_options - 1).reshape(blocks, LINES)
-        return start + np.repeat(line, size, axis=0).reshape(-1), counts
-
-    def _additive(self, engine: Engine, xors: Sequence[Words], wide: int) -> Rounds[list[Words]]:
-        """Return additive shares of counts; xors: XOR shares of both shares of every count, shape (n, SIDES) each."""
-        flat = np.concatenate(xors)
-        circuit = circuits.additive_circuit(self._widths.count, wide)
-        outputs = yield from engine.run(circuit, len(flat), {"shares": flat})
-        counts = outputs["count"]
-        assert isinstance(counts, np.ndarray)
-        return np.split(counts.reshape(-1), np.cumsum([len(each) for each in xors])[:-1])

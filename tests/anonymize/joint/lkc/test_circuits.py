@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from anonymize.criteria.confidence import NotNegative
 from anonymize.criteria.size import LargeEnough
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.circuits import LINES, Widths, most_impurity, widths_for
+from anonymize.joint.lkc.circuits import Widths, most_impurity, widths_for
 from anonymize.score import impurity
 from anonymize.table import MAX_RECORDS
 from crypto.circuit import Circuit, evaluate
@@ -371,32 +371,6 @@ def test_the_line_of_the_index_is_one(n_lines: int) -> None:
     indices = list(range(n_lines))
     lines = outputs(circuits.lines_circuit(7, n_lines), index=indices)["line"]
     assert lines == np.eye(n_lines, dtype=int).tolist()
-
-
-@pytest.mark.parametrize("width", [2, 7, 31])
-def test_the_count_of_the_line_is_chosen(width: int) -> None:
-    rng = np.random.default_rng(width)
-    counts = rng.integers(0, 1 << width, (LINES + 1, LINES))
-    counts[0] = (1 << width) - 1
-    lines = np.eye(LINES, dtype=int).tolist()
-    chosen = outputs(circuits.selection_circuit(width), line=[*lines, [0] * LINES], count=counts)["shares"]
-    assert [sum(shares) for shares in chosen] == [*counts.diagonal().tolist(), 0]
-
-
-def test_the_counts_of_a_line_are_selected_at_half_the_cost() -> None:
-    circuit = circuits.selection_circuit(16)
-    assert circuit.table_blocks == circuit.and_gates == 2 * 16 * LINES
-
-
-@pytest.mark.parametrize(("width", "wide"), [(2, 2), (7, 9), (31, 64)])
-def test_a_chosen_count_keeps_its_value(width: int, wide: int) -> None:
-    """Its shares leave the circuit masked: what they add up to is tested where two parties run it."""
-    circuit = circuits.additive_circuit(width, wide)
-    (group,) = circuit.outputs.values()
-    assert (group.width, group.count) == (wide, 1)
-    most = (1 << width) - 1
-    shares = [(0, 0), (1, 0), (0, most), (most, 1), (most, most), (most // 2, most // 2)]
-    assert flat(outputs(circuit, shares=shares)["count"]) == [sum(pair) & most for pair in shares]
 
 
 def test_a_difference_is_zero_or_not() -> None:
