@@ -84,6 +84,7 @@ _SYNTHETIC_IMPOSSIBLE = (
 )
 _KEYS = ("tests/anonymize/joint/lkc/test_circuits.py::test_keys_are_quotients_rounded_down",)
 _INDEX = ("tests/anonymize/joint/test_engine.py::test_a_tournament_makes_the_index_level_by_level",)
+_LABEL_PRODUCTS = ("tests/crypto/test_label_products.py",)
 _SHARED_LOSSES = ("tests/anonymize/joint/test_engine.py::test_a_tournament_of_shares_is_that_of_their_sums",)
 _KNOWN_BITS = ("tests/crypto/test_two_party.py::test_a_gate_with_a_bit_that_a_side_knows",)
 _SYNTHETIC = ("tests/anonymize/synthetic/test_loop.py",)
@@ -168,6 +169,34 @@ MUTANTS = (
         (
             "tests/anonymize/joint/lkc/test_judging.py::test_every_number_fits_its_width_and_few_widths_are_taken",
         ),
+    ),
+    Mutant(
+        "the garbler's word is told without a pad",
+        "_garbler",
+        "told = h_0 - h_1 +",
+        "told =",
+        _LABEL_PRODUCTS,
+    ),
+    Mutant(
+        "the evaluator offers its word for a bit of 0",
+        "_evaluator",
+        "offered = h_0 - h_1 + np.where(is_one, none - own, own)",
+        "offered = h_0 - h_1 + own",
+        _LABEL_PRODUCTS,
+    ),
+    Mutant(
+        "the blocks of a bit have one pad",
+        "_Pads.of",
+        "np.repeat(each, self._blocks, axis=0)",
+        "np.repeat(each, self._blocks, axis=0) * 0",
+        _LABEL_PRODUCTS,
+    ),
+    Mutant(
+        "the pads of labels are those of transfers",
+        "_garbler",
+        'transfers.key(b"labels"), transfers.key(b"products")',
+        '(transfers.key(b"labels"),) * 2',
+        _LABEL_PRODUCTS,
     ),
     Mutant(
         "losses are compared by a difference without a sign",
