@@ -28,7 +28,7 @@ from crypto.rounds import Rounds
 from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
-from tests.support.look_ups import look_up_bytes, look_up_rounds
+from tests.support.look_ups import label_product_bytes, look_up_bytes, look_up_rounds
 from tests.support.rng import SeededRng
 from tests.support.scores import PUBLISHED
 from tests.support.sessions import OPENING_BYTES
@@ -307,10 +307,8 @@ def expect_bytes_of_the_pair(
     circuits = sum(entry.bytes_sent for entry in computed if entry.role is Held.GARBLER)
     opened = [r.shape for r in result.ledger.reveals if r.name in ("root_counts", "partition_counts")]
     counts = sum(int(np.prod(shape)) for shape in opened)
-    looked_up = look_up_bytes(transcript)
-    assert (
-        sum(len(m.payload) for m in between) == 4144 + OPENING_BYTES + circuits + looked_up + 2 * 4 * counts
-    )
+    told = look_up_bytes(transcript) + label_product_bytes(transcript)
+    assert sum(len(m.payload) for m in between) == 4144 + OPENING_BYTES + circuits + told + 2 * 4 * counts
 
 
 def numeric_column(name: str, cells: int) -> QidColumn:

@@ -20,6 +20,19 @@ def point_bytes(bits: int) -> int:
     return sum(-(-above // 8) for above in range(bits))
 
 
+def label_product_bytes(transcript: Transcript) -> int:
+    """Bytes of products of carried bits: what both tell, and the choices of the garbler right before, whose length
+    test_label_products compares with the docstring.
+    """
+    total, before = 0, dict[str, list[int]]()
+    for message in transcript.messages:
+        sizes = before.setdefault(message.sender, [])
+        if message.step == "label_products/told":
+            total += sum(sizes[-2:]) + 2 * len(message.payload)
+        sizes.append(len(message.payload))
+    return total
+
+
 def vector_bytes(bits: int) -> int:
     """Bytes of corrections for a vector, sent by each party: levels, and leaves of 2 and of 16 bytes."""
     return 16 * (bits - 4) + 2 + 16

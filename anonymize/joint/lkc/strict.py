@@ -73,11 +73,11 @@ def anonymize_strict(
                     so the best of these came first, at the best of the later split points of it or its parts
                     (semantics §6). Sizes of circuits follow from T_g. Leader and deputy together could open
                     everything.
-    Rounds:         at most 19, and 14 more for every applied candidate; with two parties 16 and 12. Large batches and
+    Rounds:         at most 15, and 10 more for every applied candidate; with two parties 12 and 8. Large batches and
                     openings take more, and so do look-ups and `refine: child`, as in a sealed run.
-    Bytes:          as a sealed run, and one bit for every bit of the sums of groups at a secret split. In each
-                    iteration every sum (records, or records with a protected value, of an untested group) is shared
-                    once for every possible split of its node.
+    Bytes:          as a sealed run. In each iteration every sum (records, or records with a protected value, of an
+                    untested group) is shared once for every possible split of its node, and multiplied by the line of
+                    the split (:func:`crypto.label_products.products`).
     Assumes:        semi-honest parties; leader and deputy do not collude; private authenticated channels; n >= 2.
     Source:         semantics §6; [T] Definition 5.2 (3).
 

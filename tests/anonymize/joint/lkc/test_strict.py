@@ -63,7 +63,7 @@ def expect_same(results: Mapping[str, JointOutcome], outcome: Outcome, whole: Co
 
 def most_rounds(result: JointOutcome, transcript: Transcript, n: int) -> int:
     """Return the rounds that the docstring promises of jobs whose batches are all under way at once."""
-    base, per_applied = (16, 12) if n == 2 else (19, 14)
+    base, per_applied = (12, 8) if n == 2 else (15, 10)
     asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
     usual = base + per_applied * len(result.outcome.steps) + (2 if n == 2 else 4) * asked
     return usual + look_up_rounds(transcript, n)
