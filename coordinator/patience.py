@@ -92,7 +92,8 @@ async def _retried(attempt: Attempt, retries: int, note: Note) -> None:
                 raise
         pause_s = min(PAUSE_S * 2 ** (number - 1), LONGEST_PAUSE_S)
         said = f"{problem.text(to_owner=False)}; attempt {number + 1} of {most} in {pause_s:g} s"
-        note(said, event="retry", attempt=number + 1, most=most, error=problem.error_id)
+        party = {} if problem.named is None else {"party": problem.named}
+        note(said, event="retry", attempt=number + 1, most=most, error=problem.error_id, **party)
         await asyncio.sleep(pause_s)
 
 

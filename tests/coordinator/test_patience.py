@@ -294,6 +294,7 @@ def test_a_party_that_comes_late_is_tried_again(net: Network) -> None:
         assert (run.folder / "anonymized.csv").is_file()
         first = run.notes[0]
         assert (first["attempt"], first["most"], first["error"]) == (2, 21, "peer-unreachable")
+        assert first["party"] == C
         assert str(first["text"]).endswith("attempt 2 of 21 in 0.05 s")
 
     asyncio.run(scenario())
