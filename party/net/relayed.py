@@ -61,11 +61,16 @@ _REASONS = {
 }
 _ODD = "the relay answered in an unknown form"
 _CHECK = "check `relay` in the configuration, and that the relay runs"
+_LATE = Obstacle("the relay gave no answer in time", _CHECK)
+_SILENT = Obstacle(
+    "the relay gave no answer in time; perhaps the party does not wait at the relay", _REASONS[ABSENT][1]
+)
+"""A relay asks the party for a few seconds before it answers a call. We may be less patient."""
 
 
 async def call(config: NodeConfig, name: str) -> Streams:
     """Return streams to the party ``name``, through the relay. Raises Obstacle."""
-    streams, answer = await _greeted(config, b" ".join((CALL_LINE, VERSION, name.encode())))
+    streams, answer = await _greeted(config, b" ".join((CALL_LINE, VERSION, name.encode())), _SILENT)
     if answer != OK:
         dropped(streams)
         raise _refusal(answer)
@@ -80,10 +85,10 @@ async def check_relay(config: NodeConfig) -> None:
         raise _refusal(answer)
 
 
-async def _greeted(config: NodeConfig, first: bytes) -> tuple[Streams, bytes]:
+async def _greeted(config: NodeConfig, first: bytes, silent: Obstacle = _LATE) -> tuple[Streams, bytes]:
     """Connect to the relay, with certificates on both sides, and say a first line; return the streams and the answer.
 
-    Raises Obstacle, also if the relay needs longer than ``connect_s``.
+    Raises Obstacle, also if the relay needs longer than ``connect_s``. silent: raised if no answer follows the line.
     """
     try:
         relay = relay_of(config)
@@ -97,16 +102,17 @@ async def _greeted(config: NodeConfig, first: bytes) -> tuple[Streams, bytes]:
         connection = await connector(config)(relay.address)
     except Obstacle as error:
         raise Obstacle(f"the relay cannot be reached: {error.reason}", error.remedy or _CHECK) from error
-    patience_s = config.timeouts.connect_s
+    patience_s, late = config.timeouts.connect_s, _LATE
     try:
         async with asyncio.timeout(patience_s):
             streams = await secured(connection, context, relay.name, patience_s)
+            late = silent
             return streams, await _answer(streams, first)
     except ssl.SSLCertVerificationError as error:
         reason = "the relay presented a different certificate than the installed certificate"
         raise Obstacle(reason, "compare the fingerprint with the operator of the relay") from error
     except TimeoutError as error:
-        raise Obstacle("the relay gave no answer in time", _CHECK) from error
+        raise Obstacle(late.reason, late.remedy) from error
     except (OSError, EOFError, ValueError) as error:
         raise _turned_away(error) from error
 

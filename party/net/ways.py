@@ -22,6 +22,8 @@ from party.owner.config import RELAYED, NodeConfig
 Open = Callable[[], Awaitable[Streams]]
 """Opens a tunnel to a peer. Raises Obstacle."""
 
+_MARGIN_S = 0.5
+"""Time for the exact reason of a tunnel that does not open in time."""
 _MOST = 16
 """Most connections through the tunnels to a peer: gRPC opens a connection, and a second after an error."""
 
@@ -72,7 +74,8 @@ class Tunnel:
         self.obstacle: Obstacle | None = None
         self._path = str(path)
         self._open = open_tunnel
-        self.patience_s = patience_s
+        self._patience_s = patience_s + _MARGIN_S
+        self.patience_s = self._patience_s + _MARGIN_S
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(self._path)
         listening.listen()
@@ -90,7 +93,7 @@ class Tunnel:
     async def _carry(self, connection: socket.socket) -> None:
         near = await streams_of(connection)
         try:
-            async with asyncio.timeout(self.patience_s):
+            async with asyncio.timeout(self._patience_s):
                 far = await self._open()
         except (Obstacle, TimeoutError) as error:
             self.obstacle = error if isinstance(error, Obstacle) else Obstacle("no answer in time")

@@ -18,7 +18,7 @@ from tests.support.by_hand import reached
 from tests.support.calls import calling, impatient, refused
 from tests.support.duplex import run
 from tests.support.identities import write_credentials
-from tests.support.network import Network, sample_network, serving
+from tests.support.network import GUARD_S, Network, sample_network, serving
 from tests.support.relays import (
     RELAY,
     called_by_hand,
@@ -137,7 +137,7 @@ async def _silent(streams: Streams) -> None:
         pytest.param(_hangs_up, "the relay ended the connection", marks=pytest.mark.more),
         pytest.param(_an_odd_word, "the relay answered in an unknown form", marks=pytest.mark.more),
         pytest.param(_full, "the relay has too many connections of ours", marks=pytest.mark.more),
-        (_silent, "no answer"),
+        (_silent, "the relay gave no answer in time"),
     ],
 )
 def test_a_relay_without_manners_is_told_as_a_reason(net: Network, answer: Answer, reason: str) -> None:
@@ -223,6 +223,18 @@ def test_reasons_of_the_relay(net: Network) -> None:
     places = [problem.remedy.partition(": ")[0] for problem in found]
     assert places == ["at coordinator", f"at {A}", "at the relay", "at the relay", "at coordinator"]
     assert all(relay_address(net) not in str(problem.shared()) for problem in found)
+
+
+def test_a_caller_less_patient_than_the_relay_is_told_of_the_party(net: Network) -> None:
+    async def scenario() -> Problem:
+        async with relaying(net, bounds=Bounds(pair_s=GUARD_S)):
+            return await _unreached(net)
+
+    problem = run(scenario())
+    assert problem.message.endswith(
+        "the relay gave no answer in time; perhaps the party does not wait at the relay"
+    )
+    assert problem.remedy == f"at {A}: check that the daemon runs, and `relay`"
 
 
 def test_a_tunnel_leaves_no_socket_behind(
