@@ -36,7 +36,7 @@ from jobs.task import Collected, Result, Task
 from party.net import control
 from party.net.client import Calls, ControlStream
 from party.net.control import Event, Progress, pieces
-from party.owner.config import CoordinatorConfig, address_of, credentials_of, peers_of, usable_peer
+from party.owner.config import RELAYED, CoordinatorConfig, address_of, credentials_of, peers_of, usable_peer
 from party.owner.signing import check_signed, der_of
 
 _GRACE_S = 1.5
@@ -46,6 +46,8 @@ _TELLS_S = 5.0
 _NEWS_AHEAD = 8
 _RANK = {"peer-timeout": 1, "peer-unreachable": 1, "peer-lost": 2, "cancelled": 3}
 """Errors caused by earlier errors, by rank; all remaining errors are root causes."""
+
+_LOST_AT_RELAY = "look at the party's log, and at the log of the relay; start the job again"
 
 WAITING, DENIED = "approval-waiting", "approval-denied"
 UNAPPROVED = (WAITING, DENIED)
@@ -391,7 +393,13 @@ class Conductor:
         if self._slept_s >= _LONG_S and _RANK.get(cause.error_id):  # the parties took us for gone
             slept = f"for {self._slept_s:.0f} s this process did not run, and the parties ended the job"
             cause = Problem(cause.error_id, slept, remedy="start the job again, and let the process run")
+        elif cause.error_id == "peer-lost" and cause.about is None and self._is_relayed(cause.party):
+            cause = replace(cause, remedy=_LOST_AT_RELAY)
         return cause.at(None, self._phase)
+
+    def _is_relayed(self, party: str | None) -> bool:
+        entry = self._config.peers.get(party or "")
+        return entry is not None and entry.address == RELAYED
 
 
 def not_approved(task: Task, problems: Mapping[str, Problem]) -> Problem:

@@ -7,13 +7,17 @@ import signal
 import socket
 import ssl
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coordinator.relay import Bounds, Relay, roster_of
-from jobs.errors import ConfigError
+from coordinator.run import conduct
+from jobs.errors import ConfigError, PartyError, Problem
+from party.net import control
+from party.net.control import Event
 from party.net.pipes import Streams, dropped, line, said, streams_of
 from party.net.sockets import straight
 from party.owner.config import CoordinatorConfig
@@ -46,6 +50,7 @@ from tests.support.relays import (
     with_relay,
 )
 from tests.support.samples import PARTIES, joint_job
+from tests.support.saying import saying, when
 from tests.support.waiting import until as until_said
 
 A, B, C = PARTIES
@@ -88,6 +93,27 @@ def test_three_parties_without_inbound_ports_make_a_table(net: Network, tmp_path
         frozenset({B, C}),
     }
     assert all(len(net.releases(party)) == 1 for party in PARTIES)
+
+
+def test_a_run_that_the_relay_ends_names_the_relay(net: Network, tmp_path: Path) -> None:
+    async def scenario() -> Problem:
+        async with relaying(net) as relay:
+            ending: list[asyncio.Task[object]] = []
+
+            def end(event: Any) -> list[Event]:
+                nobody = replace(roster_of(relay_config(net)), peers={})
+                ending.append(asyncio.create_task(relay.adopt(nobody)))
+                return [event]
+
+            async with serving(net, {B: saying(when(control.Admitted, end))}):
+                with pytest.raises(PartyError) as caught:
+                    await conduct(net.task, net.coordinator, tmp_path / "out")
+            await asyncio.gather(*ending)
+            return caught.value.problem
+
+    problem = run(scenario())
+    assert problem.error_id == "peer-lost"
+    assert problem.remedy == "look at the party's log, and at the log of the relay; start the job again"
 
 
 @pytest.mark.more
