@@ -36,9 +36,10 @@ ABSENT, UNKNOWN, FULL, OTHER_VERSION = b"absent", b"unknown", b"full", b"version
 STRANGER, MANY = b"stranger", b"many"
 """Reasons of a party against a caller."""
 
-PING_S = 20.0
-"""Time between two signs of life to a waiting party."""
-_SILENCE_S = 3 * PING_S
+PING_S = 5.0
+"""Time between two signs of life to a waiting party. Proxies and firewalls may cut what is idle for 10 s."""
+_SILENCE_S = 60.0
+"""Time for a relay to say something. Earlier relays give a sign of life every 20 s."""
 _MOST_PINGS, _EACH_S = 20, 1.0
 """Most signs of life that the relay may ask for: so many, and another after each such time."""
 _SPARE = 4

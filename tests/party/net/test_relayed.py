@@ -12,6 +12,7 @@ import pytest
 from coordinator.relay import Bounds, roster_of
 from jobs.errors import Problem
 from party.cli.checks import checks_of_relay
+from party.net import relayed
 from party.net.pipes import Streams, answered, closed, dropped, line, said
 from party.owner.identity import make_credentials
 from tests.support.by_hand import reached
@@ -223,6 +224,13 @@ def test_reasons_of_the_relay(net: Network) -> None:
     places = [problem.remedy.partition(": ")[0] for problem in found]
     assert places == ["at coordinator", f"at {A}", "at the relay", "at the relay", "at coordinator"]
     assert all(relay_address(net) not in str(problem.shared()) for problem in found)
+
+
+def test_signs_of_life_come_before_a_short_idle_limit_in_between() -> None:
+    """A proxy that cut idle connections after 10 s made every party come and go. Parties bound the pings, too."""
+    assert 2 * Bounds().ping_s <= 10
+    assert Bounds().ping_s >= 2 * relayed._EACH_S
+    assert relayed._SILENCE_S >= 3 * 20  # a relay of an earlier version
 
 
 def test_a_caller_less_patient_than_the_relay_is_told_of_the_party(net: Network) -> None:
