@@ -14,20 +14,11 @@ from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import open_circuit
 from anonymize.joint.lkc.scores.contenders import SharedLosses
-from anonymize.tds import Observer
 from crypto.circuit import To
-from crypto.local import run_local
 from crypto.rounds import Rounds
 from crypto.two_party import CarriedWords
 from tests.support.computations import numbers_of, watched
-from tests.support.sessions import two_party_sessions
-
-
-def at_the_pair(protocol: Any) -> list[Any]:
-    """Run a protocol of an engine at both ends."""
-    engines = [Engine(session, Observer()) for session in two_party_sessions()]
-    results, _ = run_local({"g": protocol(engines[0]), "e": protocol(engines[1])})
-    return [results["g"], results["e"]]
+from tests.support.pairs import at_the_pair
 
 
 def signs(engine: Engine, values: Sequence[int]) -> Rounds[CarriedWords]:

@@ -19,7 +19,7 @@ from anonymize.joint.lkc.circuits import open_circuit
 from anonymize.joint.lkc.judging import WIDTH_STEP, judged
 from anonymize.table import Ints
 from crypto.rounds import Rounds
-from tests.anonymize.joint.test_engine import at_the_pair
+from tests.support.pairs import at_the_pair
 
 CRITERIA: tuple[Criterion, ...] = (
     Size(5),
