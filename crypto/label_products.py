@@ -15,7 +15,7 @@ transfer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ from crypto.circuit import Held
 from crypto.encoding import Words, expect_length
 from crypto.errors import LocalProtocolError
 from crypto.hashing import BlockHash
+from crypto.pieces import PIECE_BYTES, slices
 from crypto.point_function import Transfers
 from crypto.rounds import Rounds, receive, send
 from crypto.two_party import CarriedWords
@@ -54,8 +55,8 @@ def products(
     Leakage:        the shapes.
     Rounds:         2 ("ot/extend" and "label_products/told" from the garbler, "label_products/chosen" from the
                     evaluator); 0 without words.
-    Bytes:          width / 8 for each word, by each; from the garbler the transfers of all bits as
-                    :func:`crypto.ot.extension.correlated_send`.
+    Bytes:          width / 8 for each word, by each, in pieces of at most 1 MiB; from the garbler the
+                    transfers of all bits as :func:`crypto.ot.extension.correlated_send`.
     Assumes:        semi-honest parties; private authenticated channels; AES-128 an ideal cipher; the transfers.
     Source:         half gates (Zahur et al. 2015) with words in place of labels; Gilboa (CRYPTO 1999).
 
@@ -107,7 +108,7 @@ def _garbler(transfers: Transfers, zero: Blocks, pads: _Pads, own: Numbers) -> R
     is_one, none = pads.spread(p), np.zeros_like(own)
     told = h_0 - h_1 + np.where(is_one, none - own, own)
     t = yield from transfers.choose(p.astype(np.uint8))
-    yield from send(_TOLD, {transfers.peer: told.tobytes()})
+    yield from _sent(transfers.peer, _TOLD, told)
     theirs = yield from _received(transfers.peer, _CHOSEN, own)
     (h,) = pads.of(of_transfers, t)
     return np.where(is_one, own + theirs, none) - h_0 + h
@@ -121,12 +122,26 @@ def _evaluator(transfers: Transfers, active: Blocks, pads: _Pads, own: Numbers) 
     theirs = yield from _received(transfers.peer, _TOLD, own)
     h_0, h_1 = pads.of(of_transfers, q, q ^ transfers.offset)
     offered = h_0 - h_1 + np.where(is_one, none - own, own)
-    yield from send(_CHOSEN, {transfers.peer: offered.tobytes()})
+    yield from _sent(transfers.peer, _CHOSEN, offered)
     return np.where(is_one, own + theirs, none) + h - h_0
+
+
+def _sent(peer: str, step: str, words: Numbers) -> Rounds[None]:
+    """Send words piece by piece."""
+    for piece in _pieces(words):
+        yield from send(step, {peer: words[piece].tobytes()})
 
 
 def _received(peer: str, step: str, like: Numbers) -> Rounds[Numbers]:
     """Receive as many words as there are own."""
-    payload = yield from receive(step, peer)
-    expect_length(payload, like.nbytes, peer, step)
-    return np.frombuffer(payload, dtype=like.dtype)
+    words = np.empty_like(like)
+    for piece in _pieces(like):
+        payload = yield from receive(step, peer)
+        expect_length(payload, like[piece].nbytes, peer, step)
+        words[piece] = np.frombuffer(payload, dtype=like.dtype)
+    return words
+
+
+def _pieces(words: Numbers) -> Iterator[slice]:
+    """Cut words into slices of at most PIECE_BYTES."""
+    return slices(len(words), PIECE_BYTES // words.itemsize)

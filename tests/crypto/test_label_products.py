@@ -151,6 +151,17 @@ def test_cost_is_as_documented(n: int, m: int, width: int) -> None:
     assert transcript.bytes_sent("e") - before.bytes_sent("e") == told
 
 
+def test_many_words_go_in_pieces() -> None:
+    """So no message is longer than a party takes, however many words there are."""
+    factors = random_factors(0, [(3, 400_000)])
+    shares, transcript = run(factors, 16)
+    expect(factors, shares, 16)
+    for step in (TOLD, CHOSEN):
+        sizes = [len(m.payload) for m in transcript.messages if m.step == step]
+        assert max(sizes) <= 1 << 20
+        assert sum(sizes) == 2 * 3 * 400_000
+
+
 @pytest.mark.parametrize(("step", "culprit"), [(TOLD, "g"), (CHOSEN, "e")])
 @pytest.mark.parametrize("change", [lambda p: p[:-1], lambda p: p + b"\0", lambda p: b""])
 def test_messages_of_another_length_are_refused(step: str, culprit: str, change: Any) -> None:

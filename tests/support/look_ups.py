@@ -24,12 +24,14 @@ def label_product_bytes(transcript: Transcript) -> int:
     """Bytes of products of carried bits: what both tell, and the choices of the garbler right before, whose length
     test_label_products compares with the docstring.
     """
-    total, before = 0, dict[str, list[int]]()
+    total, before = 0, dict[str, list[Message]]()
     for message in transcript.messages:
-        sizes = before.setdefault(message.sender, [])
+        earlier = before.setdefault(message.sender, [])
         if message.step == "label_products/told":
-            total += sum(sizes[-2:]) + 2 * len(message.payload)
-        sizes.append(len(message.payload))
+            total += 2 * len(message.payload)
+            if earlier[-1].step == "ot/extend":  # the first piece of a call
+                total += sum(len(each.payload) for each in earlier[-2:])
+        earlier.append(message)
     return total
 
 
