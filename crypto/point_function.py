@@ -98,16 +98,16 @@ class Transfers:
         Returns our blocks as a sender q and as a receiver t, shape (count, 2): q here and t there differ by the
         offset of the sender where the bit of the receiver is 1.
         """
-        t = yield from correlated_receive(self._receiving, bits.astype(np.uint8))
-        q = yield from correlated_send(self._sending, len(bits))
+        t = yield from self.choose(bits.astype(np.uint8))
+        q = yield from self.offer(len(bits))
         return q, t
 
     def choose(self, bits: Bits) -> Rounds[Blocks]:
-        """Run transfers of the peer's; return our blocks, for our choices ``bits``, and see :meth:`products`."""
+        """Run transfers that the peer sends; return our blocks t of :meth:`products`, shape (count, 2)."""
         return correlated_receive(self._receiving, bits)
 
     def offer(self, count: int) -> Rounds[Blocks]:
-        """Run transfers of ours; return our blocks, as many as the peer's choices."""
+        """Run transfers that we send; return our blocks q of :meth:`products`, shape (count, 2)."""
         return correlated_send(self._sending, count)
 
 

@@ -32,7 +32,6 @@ from crypto.hashing import BlockHash
 from crypto.inner_products import Places
 from crypto.pieces import Piece
 
-_ONE = np.uint64(1)
 _NO_OFFSET = np.zeros(2, dtype=np.uint64)
 _ARRAY, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _GATES = [_ARRAY] * 7 + [_NUMBER] * 3
