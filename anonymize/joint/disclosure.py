@@ -168,13 +168,6 @@ ALLOWED: Mapping[str, tuple[Allowed, ...]] = {
             "whether the fully generalized table meets K and C and is small enough for exact arithmetic: one bit",
         ),
         *_HORIZONTAL,
-        Allowed(
-            "split_exists",
-            "all",
-            "goal general: that the interval next in order has no grid point with records on both sides, or that "
-            "no child can leave the value next in order: all records lie in the same cell or child, but not which",
-            finer=True,
-        ),
     ),
     "horizontal/leader": (
         Allowed("root_check", "all", "whether the fully generalized table meets K and C: one bit"),

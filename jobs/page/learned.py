@@ -117,6 +117,8 @@ def _candidate(of: _Facts) -> str:
 def _split(of: _Facts) -> str:
     if of.task.model.name == "dp":
         return "Where each interval can be split, also if the interval stayed whole. ε covers the place."
+    if of.job.lkc.score == "infogain" and of.parts_by_child:
+        return ""
     return "For each value that came up, whether a step was possible, and where an interval would be split."
 
 
@@ -170,11 +172,7 @@ _MEANINGS: Mapping[tuple[str, Audience], Callable[[_Facts], str]] = {
         if of.parts_by_child
         else ""
     ),
-    ("split_exists", "all"): lambda of: (
-        "Which steps have nothing to separate, because all records have one finer value."
-        if of.job.goal == "general"
-        else ""
-    ),
+    ("order", "all"): lambda of: "" if of.parts_by_child else "In which order the possible steps are tested.",
     ("split", "all"): _split,
     ("candidate_counts", "leader"): lambda of: (
         f"How many records the finer values of a step have{of.by_class}."

@@ -206,9 +206,8 @@ def test_strict_runs_reveal_what_their_mode_lists(tmp_path: Path) -> None:
 
 
 def test_sealed_runs_reveal_what_their_mode_lists(tmp_path: Path) -> None:
-    """A run opens that an interval cannot be split, only where it cannot, which these rows never show."""
     of_score = SCORES["added"].reveals["horizontal/sealed"]
     allowed = {(a.name, a.to) for a in (*ALLOWED["horizontal/sealed"], *of_score)}
     revealed = kinds(ledger_of(tmp_path, disclosure="sealed"))
-    assert revealed == allowed - {("split_exists", "all")}
+    assert revealed == allowed
     assert {to for _, to in revealed} == {"all"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from anonymize.cut import Candidate
+from anonymize.candidates import Prospects
+from anonymize.cut import Candidate, top
 from anonymize.grid import from_step
 from anonymize.joint.disclosure import ALLOWED, RevealLedger
 from anonymize.joint.lkc.led import SumKind, anonymize_led
@@ -39,7 +40,7 @@ Ran: TypeAlias = tuple[dict[str, JointOutcome], Transcript]
 Revealed = list[list[tuple[str, Any, str]]]
 """Reveals of each party of each run: name, value, to."""
 
-NO_SPLIT, NONE_LEFT = ("split_exists", False, "all"), ("candidate", None, "all")
+NONE_LEFT = ("candidate", None, "all")
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Revealed:
@@ -202,10 +203,10 @@ def expect_sealed_ledger(result: JointOutcome, request: Request, n_blocks: int =
     tested = [step for step in steps if not step.naming]
     applied = sum(step.applied for step in tested)
     counted = {a.name: names.count(a.name) for a in ALLOWED["horizontal/sealed"]}
-    skipped = counted.pop("split_exists")
+    of_score = {a.name: names.count(a.name) for a in request.goal.reveals.get("horizontal/sealed", ())}
+    told = sum(of_score.values())
     asked = counted.pop("only_child")
     assert counted.pop("earlier_run") == 0  # told where a run is charged, before it begins
-    assert skipped == 0 or request.goal == PUBLISHED["general"]
     assert counted == {
         "root_check": 1,
         "root_counts": 1,
@@ -214,7 +215,7 @@ def expect_sealed_ledger(result: JointOutcome, request: Request, n_blocks: int =
         "partition_counts": applied,
     }
     assert {reveal.to for reveal in reveals} == {"all"}
-    assert len(reveals) == sum(counted.values()) + skipped + asked
+    assert len(reveals) == sum(counted.values()) + told + asked
     final = result.generalized
     for reveal in reveals:  # no more counts than the table's own entries have children
         if reveal.name == "partition_counts":
@@ -229,10 +230,9 @@ def most_rounds(
     """
     steps = result.outcome.steps
     applied = sum(step.applied for step in steps)
-    skipped = sum(reveal.name == "split_exists" for reveal in result.ledger.reveals)
     base, per_applied, per_discarded = (10, 6, 2) if n == 2 else (11, 8, 3)
     asked = sum(reveal.name == "only_child" for reveal in result.ledger.reveals)
-    usual = base + per_applied * applied + per_discarded * (len(steps) - applied) + 2 * skipped
+    usual = base + per_applied * applied + per_discarded * (len(steps) - applied)
     usual += (2 if n == 2 else 4) * asked + look_up_rounds(transcript, n)
     return usual + sum(entry.more_rounds for entry in computed if entry.role is Held.GARBLER)
 
@@ -243,46 +243,89 @@ def expect_openings(
     """Require that circuits give either end the values of the ledger, in that order, and nothing besides."""
     for role in (Held.GARBLER, Held.EVALUATOR):
         outs = iter([entry.out for entry in computed if entry.role is role and entry.out])
-        ahead: dict[tuple[str, To], Any] | None = None  # opened with the verdict before it
-        for place, (name, value, _) in enumerate(revealed):
+        orders = _Orders(request)
+        verdicts: list[int] = []
+        for name, value, _ in revealed:
             if name == "root_check":
                 assert next(outs) == {("met", To.BOTH): [[int(value)]]}
+            elif name == "split":
+                for expected in orders.opened(value):
+                    assert next(outs) == expected
             elif name == "valid":
-                out = dict(next(outs))
-                assert out.pop(("met", To.BOTH)) == [[int(value)]]
-                assert not value or not any(bit for (words,) in out.values() for bit in words)
-                ahead = None if value or not out else out
+                if not verdicts:  # of several candidates: 0 up to the first valid one
+                    ((key, (told,)),) = next(outs).items()
+                    assert key == ("met", To.BOTH)
+                    assert told == sorted(told)
+                    verdicts = [0] * told.count(0) + [1] * min(1, told.count(1))
+                assert verdicts.pop(0) == int(value)
             elif name == "only_child":
                 ((key, bits),) = next(outs).items()
                 assert key == ("met", To.BOTH)
                 assert sum(bit for (bit,) in bits) == sum(place is not None for place in value)
-            elif name == "split_exists":
-                assert _next(outs, ahead) == _opened_candidate(0, 0)
-                ahead = None
-            elif name == "candidate" and request.goal == PUBLISHED["classification"]:
-                after_discard = revealed[place - 1][:2] == ("valid", False)
-                _expect_best(ahead if after_discard else next(outs, None), value, request)
-                ahead = None
-            elif name == "candidate" and value is not None and (option := option_of(value, request)):
-                assert _next(outs, ahead) == _opened_candidate(1, option - 1)
-                ahead = None
+            elif name == "candidate" and value is not None:
+                orders.taken(value)
+            elif name == "partition_counts":
+                orders.applied()
+        assert not verdicts
         assert next(outs, None) is None
 
 
-def _next(outs: Iterator[Mapping[tuple[str, To], Any]], ahead: Mapping[tuple[str, To], Any] | None) -> Any:
-    return next(outs) if ahead is None else ahead
+class _Orders:
+    """Outputs of the circuits that open new candidates, from the numbers that all parties learn."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._prospects = Prospects(request.schema, each_child=request.goal.needs_class)
+        self._due = [(column, root) for column, (root,) in enumerate(top(request.schema).nodes)]
+        self._order: list[Candidate] = []
+        self._last: Candidate | None = None
+
+    def opened(self, told: Sequence[int]) -> list[dict[tuple[str, To], Any]]:
+        """Return the outputs that give these numbers: the splits of new nodes, then, with a class, their places."""
+        ways = [way for number, node in self._due for way in self._prospects.of(number, node)]
+        splits, places = told[: len(ways)], told[len(ways) :]
+        assert len(told) == len(ways) * (2 if self._request.goal.needs_class else 1)
+        if not self._request.goal.needs_class:
+            shown = [split for way, split in zip(ways, splits, strict=True) if way.n_options]
+            assert all(split for way, split in zip(ways, splits, strict=True) if not way.n_options)
+            return [_shown([max(0, split - 1) for split in shown], shown)] if shown else []
+        if not ways:
+            return []
+        indices = [
+            split - 1 if split and way.n_options else 0 for way, split in zip(ways, splits, strict=True)
+        ]
+        new = [way.specialized(max(1, split)) for way, split in zip(ways, splits, strict=True)]
+        there = [True] * len(self._order) + [split > 0 for split in splits]
+        every = [*self._order, *new]
+        found = {place: each for place, split, each in zip(places, splits, new, strict=True) if split}
+        rest, total = iter(self._order), sum(there)
+        merged = [found[place] if place in found else next(rest) for place in range(total)]
+        greater = []
+        for j in range(len(self._order), len(every)):
+            for i in range(j):
+                one, other = sorted((i, j), key=lambda number: every[number].order)
+                known = there[one] and there[other]
+                greater.append(int(known and merged.index(every[other]) < merged.index(every[one])))
+        self._order = merged
+        shown_pairs = [{("greater", To.BOTH): [[bit] for bit in greater]}] if greater else []
+        return [_shown(indices, splits), *shown_pairs]
+
+    def taken(self, candidate: Candidate) -> None:
+        self._last = candidate
+        if self._request.goal.needs_class:
+            assert self._order[0] == candidate
+            self._order.pop(0)
+
+    def applied(self) -> None:
+        assert self._last is not None
+        self._due = [(self._last.column, child) for child in self._last.children]
 
 
-def _expect_best(out: Mapping[tuple[str, To], Any] | None, best: Candidate | None, request: Request) -> None:
-    """Require index and slot 0 where no candidate is valid; where no node is left at all, nothing is
-    evaluated.
-    """
-    if best is None:
-        assert out is None or out == _opened_candidate(0, 0) | {("slot", To.BOTH): [[0]]}
-        return
-    assert out is not None
-    opened = {key: value for key, value in out.items() if key[0] != "slot"}
-    assert opened == _opened_candidate(1, max(0, option_of(best, request) - 1))
+def _shown(indices: Sequence[int], splits: Sequence[int]) -> dict[tuple[str, To], Any]:
+    return {
+        ("valid", To.BOTH): [[int(split > 0)] for split in splits],
+        ("index", To.BOTH): [[index] for index in indices],
+    }
 
 
 def option_of(candidate: Candidate, request: Request) -> int:
@@ -293,10 +336,6 @@ def option_of(candidate: Candidate, request: Request) -> int:
     if candidate.taken_out is None or request.goal.needs_class:
         return 0
     return 1 + column.children(candidate.node).index(candidate.taken_out)
-
-
-def _opened_candidate(valid: int, index: int) -> dict[tuple[str, To], Any]:
-    return {("valid", To.BOTH): [[valid]], ("index", To.BOTH): [[index]]}
 
 
 def expect_bytes_of_the_pair(

@@ -451,6 +451,34 @@ def better_candidate_circuit(widths: Widths, slot_width: int) -> Circuit:
 
 
 @lru_cache(maxsize=32)
+def greater_key_circuit(widths: Widths, lowest: int) -> Circuit:
+    """Return the circuit that opens to both if the second of two keys is greater; 0 if either is not valid.
+
+    lowest:  lowest compared bit; the bits below are equal.
+    """
+    b = Builder(f"greater-key/{lowest}/{widths}")
+    pairs = _pairs(b, [*((f"key{i}", w) for i, w in enumerate(widths.key_words)), ("valid", 1)])
+    one, other = (
+        [x for i in range(len(widths.key_words)) for x in pairs[f"key{i}"][side]] for side in (0, 1)
+    )
+    both = b.and_(*(valid for (valid,) in pairs["valid"]))
+    b.output("greater", To.BOTH, [[b.and_(both, less(b, one[lowest:], other[lowest:]))]])
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def first_met_circuit(count: int) -> Circuit:
+    """Return the circuit that opens to both, for each of ``count`` bits, if the bit or one before it is 1."""
+    b = Builder(f"first-met/{count}")
+    so_far, opened = FALSE, []
+    for (bit,) in b.input("met", Held.CARRIED, 1, count):
+        so_far = b.and_(so_far ^ 1, bit ^ 1) ^ 1
+        opened.append([so_far])
+    b.output("met", To.BOTH, opened)
+    return b.build()
+
+
+@lru_cache(maxsize=32)
 def first_candidate_circuit(index_width: int, slot_width: int) -> Circuit:
     """Return the circuit that picks the first valid of two ordered candidates; two invalid candidates: the first."""
     b = Builder(f"first-candidate/{index_width}/{slot_width}")

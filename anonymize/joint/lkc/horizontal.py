@@ -142,14 +142,14 @@ class Referee(Protocol):
         """
         ...
 
-    def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
-        """Enter nodes as candidates. Return the public ones: opened by the score, otherwise those with fixed
-        children, and of every interval the candidate of all its cells.
-        """
-        ...
+    def propose(
+        self, nodes: Sequence[Profiled], present: Sequence[Candidate], holder: Holder
+    ) -> Rounds[Sequence[Candidate]]:
+        """Enter nodes as candidates, and prepare for any candidate to be judged. Return the public ones: opened by
+        the score, otherwise those with fixed children, and of every interval the candidate of all its cells.
 
-    def expect(self, candidates: Sequence[Candidate], holder: Holder) -> Rounds[None]:
-        """Prepare for any of the candidates to be judged. ``candidates``: from :meth:`propose`; holder: ourselves."""
+        present:  public candidates from earlier calls. holder: ourselves.
+        """
         ...
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
@@ -243,7 +243,7 @@ class _Party:
         self._histograms = [table.class_histogram(c) for c in range(len(request.schema.qid))]
         self.cut = top(request.schema)
         self._open: list[Candidate] = []
-        self._counted: Counted | None = None
+        self._counted: dict[Candidate, Counted] = {}
         self._prospects = Prospects(request.schema, each_child=request.goal.needs_class)
         self._naming = Naming(request.schema)
 
@@ -315,11 +315,11 @@ class _Party:
         return plan_groups(self._told.parts, self._entries, candidate, self._record_sets.names, within)
 
     def counted(self, candidate: Candidate) -> Counted:
-        """Return what :meth:`Holder.counted` says. The last is kept for :meth:`apply`."""
-        if self._counted is None or self._counted.plan.candidate != candidate:
+        """Return what :meth:`Holder.counted` says, kept until T_g changes."""
+        if candidate not in self._counted:
             own = self._told.own_counts(candidate)
-            self._counted = Counted(self.plan(candidate), own, self._sides(candidate))
-        return self._counted
+            self._counted[candidate] = Counted(self.plan(candidate), own, self._sides(candidate))
+        return self._counted[candidate]
 
     def counted_in(self, asked: Sequence[tuple[Candidate, Bools]]) -> list[Ints]:
         return self._told.own_counts_of_each(asked)
@@ -378,7 +378,7 @@ class _Party:
     def _replace(self, candidate: Candidate, counts: Ints) -> int:
         """Refine T_g by all parties' counts per (refined entry, child). Return the score."""
         before = self._told.table
-        self._counted = None
+        self._counted = {}
         refinement = self._told.refine(candidate, counts)
         score = self._followed.follow(before, refinement)
         self._record_sets.follow(before, refinement)
@@ -407,8 +407,7 @@ class _Party:
             totals = self._class_counts(number, node)
             profiles = self._profiles(number, node) if totals.any() else []
             profiled += [Profiled(way, own, totals) for way, own in profiles]
-        self._open += yield from self._referee.propose(profiled)
-        yield from self._referee.expect(self._open, self)
+        self._open += yield from self._referee.propose(profiled, tuple(self._open), self)
 
     def _profiles(self, number: int, node: Node) -> list[Profile]:
         """Return own profiles of all ways to specialize a node."""

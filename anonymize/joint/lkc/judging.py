@@ -75,6 +75,20 @@ def judged_beside(
     return met, outputs[len(asked) :]
 
 
+def judged_each(engine: Engine, tests: Sequence[Sequence[RuleTests]]) -> Rounds[tuple[CarriedWords, Ints]]:
+    """Test the groups of several owners, tests of the same kind together. Return a carried bit for each test, and the
+    number of its owner: shape (n_tests,). There is a test.
+    """
+    by_kind: dict[tuple[Rule, int, int], list[tuple[int, RuleTests]]] = {}
+    for owner, of_owner in enumerate(tests):
+        for part in of_owner:
+            by_kind.setdefault(part.kind, []).append((owner, part))
+    together = [RuleTests.together([part for _, part in parts]) for parts in by_kind.values()]
+    met = yield from judged(engine, together)
+    owners = [np.full(len(part.taken), owner) for parts in by_kind.values() for owner, part in parts]
+    return CarriedWords.concatenate(met), np.concatenate(owners)
+
+
 def _first_look(engine: Engine, tests: RuleTests, *, whole: bool) -> Asked:
     """Return the question if the tests are met; for a rule of zeros, the question if each number is 0."""
     rule, width, n_values = tests.kind

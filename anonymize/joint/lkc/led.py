@@ -153,7 +153,9 @@ class LeaderReferee:
         """Create the pool. The leader judges in the clear and needs no widths."""
         self._candidates = self._request.goal.pool(followed)
 
-    def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
+    def propose(
+        self, nodes: Sequence[Profiled], present: Sequence[Candidate], holder: Holder
+    ) -> Rounds[Sequence[Candidate]]:
         if self._profiled is None:
             own = [(node.prospect, node.counts) for node in nodes]
             self._observer.phase("share")
@@ -188,11 +190,6 @@ class LeaderReferee:
         told = decode_words(payload, len(nodes), leader, step)
         self.ledger.reveal("split", told, "all")
         return opened_candidates(nodes, told.tolist(), leader, step)
-
-    def expect(self, candidates: Sequence[Candidate], holder: Holder) -> Rounds[None]:
-        """Do nothing: the leader asks about several candidates together."""
-        return
-        yield
 
     def renew(self, wanted: Sequence[Wanted], sums: Sequence[Ints]) -> Rounds[None]:
         self._observer.phase("share")

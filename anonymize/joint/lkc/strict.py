@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 
 from anonymize.candidates import Prospect
-from anonymize.criteria.criterion import Rule, sides_of
+from anonymize.criteria.criterion import sides_of
 from anonymize.cut import Candidate
 from anonymize.errors import SchemaError
 from anonymize.joint.disclosure import RevealLedger
@@ -26,11 +25,13 @@ from anonymize.joint.engine import Engine, carried
 from anonymize.joint.grids import refuse_wide_grids
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.horizontal import Holder, Profile, anonymize_horizontally
-from anonymize.joint.lkc.judging import RuleTests, are_zero, judged
+from anonymize.joint.lkc.judging import RuleTests, are_zero, judged_each
+from anonymize.joint.lkc.questions import GroupTests
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.joint.lkc.scores.score import Bench, JudgedPool, Pool, Profiled, StrictScore, joined
-from anonymize.joint.lkc.sealed import GroupTests, SealedReferee
+from anonymize.joint.lkc.scores.score import Bench, JudgedPool, Profiled, StrictScore, Turns, joined
+from anonymize.joint.lkc.sealed import SealedReferee
 from anonymize.joint.lkc.selection import Options, Selector
+from anonymize.joint.lkc.turns import HiddenTurns
 from anonymize.joint.party import begin
 from anonymize.joint.roster import Roster
 from anonymize.lkc.plan import GroupPlan
@@ -192,23 +193,29 @@ class StrictReferee(SealedReferee):
         super().start(n_records, entries, followed)
         self._live: list[_Live] = []
 
-    def _empty_pool(self, bench: Bench) -> Pool:
+    def _new_turns(self, bench: Bench) -> Turns:
         goal = self._request.goal
         assert isinstance(goal, StrictScore)  # else check_strict has refused the job
         self._verdicts = _Verdicts(bench, goal.strict(bench), self._n_records)
-        return self._verdicts.pool
+        return HiddenTurns(self._verdicts.pool, bench)
 
-    def propose(self, nodes: Sequence[Profiled]) -> Rounds[Sequence[Candidate]]:
+    def propose(
+        self, nodes: Sequence[Profiled], present: Sequence[Candidate], holder: Holder
+    ) -> Rounds[Sequence[Candidate]]:
         self._live += [_Live(profiled) for profiled in nodes]
-        yield from super().propose(nodes)
+        parts = yield from self._own_parts(nodes)
+        self._observer.phase("score")
+        yield from self._verdicts.pool.add(nodes, parts)
         return ()
 
     def best(self, holder: Holder) -> Rounds[Candidate | None]:
         self._observer.phase("count")
         checks = [live.check(holder) for live in self._live if live.is_due]
         yield from self._judge([check for check in checks if check is not None])
-        candidate = yield from super().best(holder)
-        if candidate is not None:
+        candidate = next(iter((yield from self._turns.next(holder.cut))), None)
+        if candidate is None:
+            yield from self._pair.confirmed()
+        else:
             self._taken = next(live for live in self._live if live.is_of(candidate))
             for live in self._live:
                 live.follow(candidate)
@@ -256,7 +263,7 @@ class _Verdicts:
 
     def __init__(self, bench: Bench, pool: JudgedPool, n_records: int) -> None:
         self.pool = pool
-        self._leads = bench.leads
+        self._leads = bench.pair.roster.leads
         self._widths = bench.widths
         self._n_records = n_records
         self._kept: dict[Prospect, list[Words]] = {}
@@ -267,13 +274,9 @@ class _Verdicts:
         sums = yield from self._sums(engine, checks, shares)
         for check, own in zip(checks, sums, strict=True):
             self._kept.setdefault(check.profiled.prospect, []).append(own)
-        by_kind = list(self._tests(checks, sums).values())
-        met = yield from judged(
-            engine, [RuleTests.together([tests for _, tests in parts]) for parts in by_kind]
-        )
-        owner = [np.full(len(tests.taken), number) for parts in by_kind for number, tests in parts]
-        nodes = [check.profiled for check in checks]
-        yield from self._conclude(engine, nodes, joined(met), np.concatenate(owner))
+        tests = [self._tests(check.plan, own) for check, own in zip(checks, sums, strict=True)]
+        met, owner = yield from judged_each(engine, tests)
+        yield from self._conclude(engine, [check.profiled for check in checks], met, owner)
 
     def same(self, engine: Engine, node: Profiled, places: Ints, sums: Words) -> Rounds[bool]:
         """Open if a node's sums equal its judged sums.
@@ -297,14 +300,9 @@ class _Verdicts:
         flat = [next(selected) if len(share) > 1 else share for share in shares]
         return [sums.reshape(check.plan.shape) for sums, check in zip(flat, checks, strict=True)]
 
-    def _tests(self, checks: Sequence[_Check], sums: Sequence[Words]) -> _Tests:
-        """Return the tests, with the node number of each."""
-        found: _Tests = {}
-        for number, (check, own) in enumerate(zip(checks, sums, strict=True)):
-            tests = GroupTests(check.plan, self._n_records)
-            for part in tests.tests(tests.by_child(own, leads=self._leads)):
-                found.setdefault(part.kind, []).append((number, part))
-        return found
+    def _tests(self, plan: GroupPlan, sums: Words) -> list[RuleTests]:
+        tests = GroupTests(plan, self._n_records)
+        return list(tests.tests(tests.by_child(sums, leads=self._leads)))
 
     def _conclude(
         self, engine: Engine, nodes: Sequence[Profiled], met: CarriedWords, owner: Ints
@@ -316,7 +314,3 @@ class _Verdicts:
         bits = {"met": joined([before, met]).take(order)}
         after = yield from engine.reduce(circuits.both_circuit(), bits, np.bincount(owners).tolist())
         self.pool.judge(nodes, after["met"])
-
-
-_Tests: TypeAlias = dict[tuple[Rule, int, int], list[tuple[int, RuleTests]]]
-"""Tests with their node numbers, by rule, width and number of values."""

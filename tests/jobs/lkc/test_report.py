@@ -348,9 +348,9 @@ def test_costs_by_phase_and_party(result: Result) -> None:
 @pytest.mark.parametrize(
     ("score", "no_candidate", "besides"),
     [
-        ("infogain", "no specialization of them tells the classes apart", set()),
+        ("infogain", "no specialization of them tells the classes apart", {"split", "order"}),
         ("added", "no specialization of them adds to what the table tells", {"split"}),
-        ("groups", "lie in a single cell", set()),
+        ("groups", "lie in a single cell", {"split"}),
     ],
 )
 def test_a_sealed_report_says_what_is_finer_than_the_table(
@@ -362,7 +362,7 @@ def test_a_sealed_report_says_what_is_finer_than_the_table(
     report = result.report
     assert (report["leader"], report["deputy"]) == (PARTIES[0], PARTIES[2])
     finer = {r["name"] for r in report["revealed_by_design"] if r["finer_than_result"]}
-    assert finer == {"candidate", "split_exists", "earlier_run"} | besides
+    assert finer == {"candidate", "earlier_run"} | besides
     (pair,) = [sentence for sentence in report["protection"] if "compute pair" in sentence]
     assert all(name in pair for name in (PARTIES[0], PARTIES[2]))
     (sentence,) = [

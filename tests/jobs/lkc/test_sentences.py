@@ -61,6 +61,7 @@ def test_what_values_never_taken_tell_depends_on_the_score() -> None:
         assert ("of each node that appeared whether it was a candidate" in said) == (
             score in ("added", "tdr")
         )
+        assert ("the order of the candidates before their turns" in said) == (score == "infogain")
 
 
 def test_who_can_subtract_what_depends_on_their_number() -> None:

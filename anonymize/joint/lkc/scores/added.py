@@ -22,9 +22,10 @@ from anonymize.joint.engine import Engine, Fields, carried
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.scores.infogain import PAIR
 from anonymize.joint.lkc.scores.looked_up import MOST_BITS, can_look_up, entered, looked_up_losses
-from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
-from anonymize.joint.lkc.scores.score import Bench, joined
+from anonymize.joint.lkc.scores.opened import Entered, OpenedPool
+from anonymize.joint.lkc.scores.score import Bench, Turns, joined
 from anonymize.joint.lkc.scores.terms import terms_beside
+from anonymize.joint.lkc.turns import SPLITS, OpenedTurns
 from anonymize.score import impurity
 from anonymize.scores.added import COUNTS, Added, FollowedContexts
 from anonymize.scores.score import Wanted
@@ -49,8 +50,8 @@ class JointAdded(Added):
         "horizontal/leader": (SPLITS, _CONTEXTS),
     }
 
-    def sealed(self, bench: Bench) -> AddedPool:
-        return AddedPool(bench)
+    def sealed(self, bench: Bench) -> Turns:
+        return OpenedTurns(AddedPool(bench), bench)
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
         return max(1, f(n_records).bit_length()), 1

@@ -12,31 +12,34 @@ from anonymize.cut import Candidate
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, carried
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.scores.contest import open_unless
 from anonymize.joint.lkc.scores.score import (
     Bench,
     Contested,
-    Found,
     Nodes,
     Profiled,
     Scored,
+    Turns,
+    joined,
     lifted,
+    opened_candidates,
 )
+from anonymize.joint.lkc.turns import RANKED_SPLITS, RankedTurns
 from anonymize.scores.groups import Groups, GroupSizes, Records
 from anonymize.table import Ints, Schema
 from crypto.circuit import Circuit
+from crypto.encoding import Words
 from crypto.rounds import Rounds
-from crypto.two_party import CarriedWords
+from crypto.two_party import expect_outcome
 
 
 @dataclass(frozen=True)
 class JointGroups(Groups):
     """Score `groups` with its circuits."""
 
-    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {"horizontal/sealed": (RANKED_SPLITS,)}
 
-    def sealed(self, bench: Bench) -> GroupPool:
-        return GroupPool(bench)
+    def sealed(self, bench: Bench) -> Turns:
+        return RankedTurns(GroupPool(bench), bench)
 
     def strict(self, bench: Bench) -> JudgedGroupPool:
         return JudgedGroupPool(bench)
@@ -45,8 +48,8 @@ class JointGroups(Groups):
         return (n_records**self.power).bit_length(), 1
 
 
-class GroupPool(Nodes):
-    """``valid`` and ``index`` for nodes with options only; the order of candidates is public."""
+class GroupNodes(Nodes):
+    """Base of pools whose scores are public; ``valid`` and ``index`` for nodes with options."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
@@ -57,63 +60,12 @@ class GroupPool(Nodes):
         by_row: Ints = profiled.counts.sum(axis=1, keepdims=True)
         return by_row[:-1] if profiled.has_options else by_row[:0]
 
-    def pop(self) -> Rounds[Found]:
-        return (0, None) if self._engine is None else (yield from self._pop_largest(self._engine))
-
-    def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
-        """Open with the bit if the next node has any option, unless this is public."""
-        assert self._engine is not None
-        if not self._nodes or not self._fields[self._first()]:
-            is_met = yield from self._engine.all_met([met])
-            return None if is_met else (yield from self._pop_largest(self._engine))
-        is_met, candidate = yield from self._pop_first(self._engine, met)
-        if is_met or candidate is not None:
-            return None if is_met else (0, candidate)
-        skipped, candidate = yield from self._pop_largest(self._engine)
-        return 1 + skipped, candidate
-
-    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        """Accept only the next candidate of the public order, after skipped nodes with options."""
-        for _ in range(skipped):
-            if not self._nodes or not self._nodes[self._first()].has_options:
-                return False
-            self._nodes.pop(self._first())
-        if candidate is None or not self._nodes:
-            return candidate is None and not self._nodes
-        return self._place(candidate) == self._first() and self._removed(candidate)
-
-    def _pop_largest(self, engine: Engine) -> Rounds[Found]:
-        """Take the greatest public score. A node's turn opens if the node has any option."""
-        skipped = 0
-        while self._nodes:
-            place = self._first()
-            if not self._fields[place]:
-                return skipped, self._candidate(engine.peer, place, 0)
-            _, candidate = yield from self._pop_first(engine, None)
-            if candidate is not None:
-                return skipped, candidate
-            skipped += 1
-        return skipped, None
-
-    def _pop_first(
-        self, engine: Engine, unless: CarriedWords | None
-    ) -> Rounds[tuple[bool, Candidate | None]]:
-        """Open the option of the next node, if any; as :func:`open_unless`."""
-        place, shown = self._first(), ("index", self._widths.index)
-        met, best = yield from open_unless(engine, self._fields[place], [shown], unless)
-        candidate = None if met else self._candidate(engine.peer, place, 0 if best is None else best["index"])
-        return met, (None if best is None else candidate)
-
-    def _first(self) -> int:
-        """Return the place of the next node in order."""
-        return min(range(len(self._nodes)), key=lambda i: self._rank(self._nodes[i]))
-
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
         unsplit = Candidate(profiled.column, profiled.node, ())
         return -self._sizes.score(unsplit), *unsplit.order
 
     def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
-        """Enter the option to take; nodes with fixed children need no score."""
+        """Enter the option to take of the chosen; nodes with fixed children need no score."""
         if chosen:
             totals = [self._share_of(n.totals.sum(keepdims=True)) for n, _ in chosen]
             sides, points = self._sides(chosen, totals, 1)
@@ -123,15 +75,66 @@ class GroupPool(Nodes):
             better = circuits.better_split_circuit(self._widths.count + 1, self._widths.index)
             best = yield from engine.reduce(better, options, points)
             self._keep(chosen, {"valid": best["valid"], "index": best["index"]})
-        self._nodes += [n for n, _ in fixed]
-        self._fields += [{}] * len(fixed)
 
 
-class JudgedGroupPool(Contested, GroupPool):
+class GroupPool(GroupNodes):
+    """Pool of public candidates: the pair opens if a new node has any option, and the option to take.
+
+    The order of candidates follows from T_g.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self._open: list[tuple[Profiled, Candidate]] = []
+
+    def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
+        """Return the split of each node for :func:`opened_candidates`."""
+        if self._engine is None:
+            return ()
+        yield from super().add(nodes, shares)
+        entered, fields = self._nodes, self._fields
+        self._nodes, self._fields = [], []
+        splits = [1] * len(nodes)
+        if entered:
+            shown = circuits.open_circuit((("index", self._widths.index),))
+            words = {name: joined([each[name] for each in fields]) for name in ("valid", "index")}
+            outputs = yield from self._engine.run(shown, len(entered), words)
+            flags, places = (np.asarray(outputs[name]).reshape(-1).tolist() for name in ("valid", "index"))
+            for node, flag, place in zip(entered, flags, places, strict=True):
+                option = 1 + expect_outcome(place, node.prospect.n_options, self._engine.peer)
+                splits[_place_of(node, nodes)] = flag and option
+        return splits
+
+    def n_told(self, n_nodes: int) -> int:
+        return n_nodes
+
+    def enter(
+        self, nodes: Sequence[Profiled], numbers: Sequence[int], sender: str, step: str
+    ) -> list[Candidate]:
+        found = opened_candidates(nodes, numbers, sender, step)
+        taken = [node for node, split in zip(nodes, numbers, strict=True) if split]
+        self._open += zip(taken, found, strict=True)
+        return found
+
+    def ranked(self) -> Sequence[Candidate]:
+        return [candidate for _, candidate in sorted(self._open, key=lambda each: self._rank(each[0]))]
+
+    def discard(self, candidate: Candidate) -> None:
+        self._open = [each for each in self._open if each[1] != candidate]
+
+    def drop(self, applied: Candidate) -> None:
+        self._open = [each for each in self._open if not each[1].is_beside(applied)]
+
+
+def _place_of(node: Profiled, nodes: Sequence[Profiled]) -> int:
+    return next(i for i, each in enumerate(nodes) if each is node)
+
+
+class JudgedGroupPool(Contested, GroupNodes):
     """Pool with ``valid`` and ``index`` for every node: the first valid node in the public order is found inside."""
 
     def _rank(self, profiled: Profiled) -> tuple[int, ...]:
-        return GroupPool._rank(self, profiled)
+        return GroupNodes._rank(self, profiled)
 
     def _group(self, profiled: Profiled) -> int:
         return 0  # ranks begin with sizes, not with columns

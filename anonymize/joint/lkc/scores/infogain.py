@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
 from anonymize.joint.lkc.scores.contenders import Contenders, Losses, SharedLosses
 from anonymize.joint.lkc.scores.looked_up import can_look_up, looked_up_losses, prepare, with_sum
-from anonymize.joint.lkc.scores.score import Bench, Contested, Profiled, Scored
+from anonymize.joint.lkc.scores.score import (
+    Bench,
+    Contested,
+    Nodes,
+    Profiled,
+    Scored,
+    Turns,
+    joined,
+    opened_candidates,
+)
+from anonymize.joint.lkc.turns import ORDER, RANKED_SPLITS, HiddenTurns, RankedTurns
+from anonymize.joint.messages import opened_candidate
 from anonymize.score import impurity
 from anonymize.scores.infogain import InfoGain
 from anonymize.table import Ints, Schema
 from crypto.circuit import Circuit
 from crypto.encoding import Words
+from crypto.errors import RemoteProtocolError
 from crypto.rounds import Rounds
-from crypto.two_party import Asked, CarriedWords, Outputs, Value
+from crypto.two_party import Asked, CarriedWords, Outputs, Value, expect_outcome
 
 
 @dataclass(frozen=True)
 class JointInfoGain(InfoGain):
     """Score `infogain` with its circuits."""
 
-    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {}
+    reveals: ClassVar[Mapping[str, Sequence[Allowed]]] = {"horizontal/sealed": (RANKED_SPLITS, ORDER)}
 
-    def sealed(self, bench: Bench) -> GainPool:
-        return GainPool(bench)
+    def sealed(self, bench: Bench) -> Turns:
+        """Return turns in an open order, if every candidate has a turn. Of the children of a node that may leave
+        one by one, some never have a turn, so their order stays hidden.
+        """
+        if any(column.by_child for column in bench.schema.qid):
+            return HiddenTurns(GainPool(bench), bench)
+        return RankedTurns(RankedGains(bench), bench)
 
     def strict(self, bench: Bench) -> GainPool:
         return GainPool(bench)
@@ -64,8 +82,8 @@ class _ComputedLosses:
         return Contenders({"loss": loss, "index": loss.resized(0)}, self._sizes)
 
 
-class GainPool(Contested):
-    """``key0`` …, ``valid``, ``index`` for every node."""
+class Gains(Nodes):
+    """Base of pools with InfoGain: ``key0`` …, ``valid``, ``index`` for every node."""
 
     smaller: ClassVar[Sequence[int]] = (2,)
     """Bits by which smaller tables are smaller: of a class with a quarter of the records."""
@@ -77,12 +95,6 @@ class GainPool(Contested):
 
     def own_part(self, profiled: Profiled) -> Ints:
         return profiled.counts[:-1]
-
-    def _rank(self, profiled: Profiled) -> tuple[int, ...]:
-        return profiled.prospect.specialized(1).order
-
-    def _better(self, slot_width: int) -> Circuit:
-        return circuits.better_candidate_circuit(self._widths, slot_width)
 
     def _enter(self, engine: Engine, chosen: Scored, fixed: Scored) -> Rounds[None]:
         """Enter the chosen option and its score."""
@@ -202,3 +214,145 @@ class GainPool(Contested):
     def _parents(self, totals: Ints) -> Words:
         """Return the impurity of each node, a row for each."""
         return low_bits(impurity(totals).astype(np.uint64), self._widths.loss).reshape(-1, 1)
+
+
+class GainPool(Contested, Gains):
+    """Pool with a tournament of keys."""
+
+    def _rank(self, profiled: Profiled) -> tuple[int, ...]:
+        return profiled.prospect.specialized(1).order
+
+    def _better(self, slot_width: int) -> Circuit:
+        return circuits.better_candidate_circuit(self._widths, slot_width)
+
+
+@dataclass(frozen=True)
+class _Entered:
+    """New or present candidate at one of the pair.
+
+    rank:      of two equal keys the lower rank is the better one.
+    is_whole:  True for a node of all records: its key has no fractional bits.
+    """
+
+    rank: Order
+    is_whole: bool
+    fields: Fields = field(repr=False)
+
+
+class RankedGains(Gains):
+    """Pool that opens the order of keys: each new key is compared with all others, and the results are opened.
+
+    A node has one prospect at most. Ties: candidate order.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self._ledger = bench.ledger
+        self._order: list[Candidate] = []
+        self._kept: dict[Candidate, _Entered] = {}
+
+    def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
+        """Return the split of each node for :func:`opened_candidates`, then the place of each, 0 for none."""
+        if self._engine is None or not nodes:
+            return ()
+        yield from super().add(nodes, shares)
+        entered = [
+            _Entered(
+                node.prospect.specialized(1).order,
+                int(node.totals.sum()) == self._n_records,
+                self._fields[self._place_of(node)],
+            )
+            for node in nodes
+        ]
+        self._nodes, self._fields = [], []
+        return (yield from self._opened(self._engine, nodes, entered))
+
+    def _opened(
+        self, engine: Engine, nodes: Sequence[Profiled], entered: Sequence[_Entered]
+    ) -> Rounds[Sequence[int]]:
+        """Open the splits of nodes, and the order."""
+        n_old, every = len(self._order), [*(self._kept[candidate] for candidate in self._order), *entered]
+        pairs = [_by_rank(every, i, j) for j in range(n_old, len(every)) for i in range(j)]
+        shown = circuits.open_circuit((("index", self._widths.index),))
+        of_nodes = {name: joined([each.fields[name] for each in entered]) for name in ("valid", "index")}
+        compared = list(self._comparisons(every, pairs))
+        outputs = yield from engine.run_all(
+            [(shown, len(nodes), of_nodes), *(asked for asked, _ in compared)]
+        )
+        flags, places = (np.asarray(outputs[0][name]).reshape(-1).tolist() for name in ("valid", "index"))
+        splits = [
+            flag and (1 + expect_outcome(place, max(1, node.prospect.n_options), engine.peer))
+            for node, flag, place in zip(nodes, flags, places, strict=True)
+        ]
+        for node, split, own in zip(nodes, splits, entered, strict=True):
+            if split:
+                self._kept[opened_candidate(node.prospect, split, engine.peer)] = own
+        there = [True] * n_old + [split > 0 for split in splits]
+        above = [*range(n_old), *[0] * len(nodes)]
+        for output, (_, same) in zip(outputs[1:], compared, strict=True):
+            for (i, j), second in zip(same, np.asarray(output["greater"]).reshape(-1).tolist(), strict=True):
+                if there[i] and there[j]:
+                    above[i if second else j] += 1
+        taken = [count for count, is_there in zip(above, there, strict=True) if is_there]
+        if sorted(taken) != list(range(len(taken))):
+            raise RemoteProtocolError(engine.peer, "sealed/split", "an order with a circle")
+        return [*splits, *above[n_old:]]
+
+    def _comparisons(
+        self, every: Sequence[_Entered], pairs: Sequence[_Pair]
+    ) -> Iterator[tuple[Asked, Sequence[_Pair]]]:
+        """Yield questions if the second of two keys is greater, with the pairs of each. Fractional bits are left out
+        if neither key has any.
+        """
+        for is_whole in (True, False):
+            same = [(i, j) for i, j in pairs if is_whole == (every[i].is_whole and every[j].is_whole)]
+            if same:
+                circuit = circuits.greater_key_circuit(self._widths, self._widths.fraction * is_whole)
+                yield (circuit, len(same), _both_of(every, same)), same
+
+    def n_told(self, n_nodes: int) -> int:
+        return 2 * n_nodes
+
+    def enter(
+        self, nodes: Sequence[Profiled], numbers: Sequence[int], sender: str, step: str
+    ) -> list[Candidate]:
+        splits, places = numbers[: len(nodes)], numbers[len(nodes) :]
+        found = opened_candidates(nodes, splits, sender, step)
+        taken = [place for split, place in zip(splits, places, strict=True) if split]
+        total = len(self._order) + len(found)
+        if len(set(taken)) < len(taken) or any(place >= total for place in taken):
+            raise RemoteProtocolError(sender, step, "candidates at the same or an impossible place")
+        at, rest = dict(zip(taken, found, strict=True)), iter(self._order)
+        self._order = [at[place] if place in at else next(rest) for place in range(total)]
+        self._ledger.reveal("order", found, "all", (len(nodes),))
+        return found
+
+    def ranked(self) -> Sequence[Candidate]:
+        return tuple(self._order)
+
+    def discard(self, candidate: Candidate) -> None:
+        self._order.remove(candidate)
+        self._kept.pop(candidate, None)
+
+    def drop(self, applied: Candidate) -> None:
+        for candidate in [other for other in self._order if other.is_beside(applied)]:
+            self.discard(candidate)
+
+
+_Pair: TypeAlias = tuple[int, int]
+"""Numbers of two candidates, the lower rank first."""
+
+
+def _by_rank(every: Sequence[_Entered], i: int, j: int) -> _Pair:
+    return (i, j) if every[i].rank < every[j].rank else (j, i)
+
+
+def _both_of(every: Sequence[_Entered], pairs: Sequence[_Pair]) -> Mapping[str, CarriedWords]:
+    """Return the keys and flags of both of each pair."""
+    inputs = {}
+    for name in every[0].fields:
+        if name != "index":
+            words = joined([each.fields[name] for each in every])
+            inputs[name] = words.take(np.array([i for i, _ in pairs]))
+            inputs[f"{name}/other"] = words.take(np.array([j for _, j in pairs]))
+    return inputs

@@ -16,7 +16,6 @@ import numpy as np
 from anonymize.candidates import Prospect
 from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate, Order
-from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.judging import RuleTests, judged_beside
@@ -39,13 +38,6 @@ from crypto.two_party import CarriedWords
 
 K = TypeVar("K", bound=Known)
 _SPLIT = "sealed/split"
-
-SPLITS = Allowed(
-    "split",
-    "all",
-    "of each node that appeared whether it was a candidate, and its split point, also if it was never taken",
-    finer=True,
-)
 
 
 @dataclass(frozen=True)
@@ -175,9 +167,9 @@ class OpenedPool(GainPool, Generic[K]):
     def _renew(self, engine: Engine, wanted: Sequence[Wanted], shares: Sequence[Words]) -> Rounds[None]:
         """Store wanted sums at the pair; ``shares``: own shares, summed over the parties."""
 
-    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
+    def follow(self, candidate: Candidate | None) -> bool:
         """Return True for an opened candidate, or if no candidate may be left to take."""
-        return skipped == 0 and (candidate is None or self._open.pop(candidate.order, None) == candidate)
+        return candidate is None or self._open.pop(candidate.order, None) == candidate
 
     def drop(self, applied: Candidate) -> None:
         self._open = {order: other for order, other in self._open.items() if not other.is_beside(applied)}

@@ -7,20 +7,21 @@ results for other nodes are carried from iteration to iteration.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from anonymize.candidates import Prospect
-from anonymize.cut import Candidate
-from anonymize.joint.disclosure import Allowed
+from anonymize.cut import Candidate, Cut
+from anonymize.joint.disclosure import Allowed, RevealLedger
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import Widths
 from anonymize.joint.lkc.scores.contest import Contest, Entrant
 from anonymize.joint.messages import opened_candidate
+from anonymize.joint.pair import Pair
 from anonymize.scores.score import Followed, Score, Wanted
 from anonymize.table import Ints, Schema
 from anonymize.taxonomy import Node
@@ -65,8 +66,8 @@ class Profiled:
         return lefts, total - lefts
 
 
-Found: TypeAlias = tuple[int, Candidate | None]
-"""Number of intervals that turned out to be no candidates, and the candidate after them, or None."""
+Prepare: TypeAlias = Callable[[Sequence[Candidate]], Rounds[None]]
+"""Prepares for any of some public candidates to be judged."""
 
 
 class Pool(Protocol):
@@ -79,7 +80,7 @@ class Pool(Protocol):
     def add(self, nodes: Sequence[Profiled], shares: Sequence[Words]) -> Rounds[Sequence[int]]:
         """Enter nodes; ``shares``: the pair's shares of :meth:`own_part`, summed over the parties.
 
-        Returns, at the pair and if the score opens split points, the split of each node for
+        Returns, at the pair, the opened numbers: if the score opens split points, the split of each node for
         :func:`opened_candidates`.
         """
         ...
@@ -88,20 +89,79 @@ class Pool(Protocol):
         """Store wanted sums; ``shares``: the pair's shares, summed over the parties."""
         ...
 
-    def pop(self) -> Rounds[Found]:
-        """Take out the best candidate."""
+    def drop(self, applied: Candidate) -> None:
+        """Remove entries of a specialized node, which is no longer in the cut."""
         ...
 
-    def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
-        """Open a bit at the pair. If it is 0, remove and return the best candidate; return None if it is 1."""
+
+class ContestPool(Pool, Protocol):
+    """Pool that opens its best candidate alone."""
+
+    def pop(self) -> Rounds[Candidate | None]:
+        """Take out the best candidate, at the pair."""
         ...
 
-    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
+    def pop_unless(self, met: CarriedWords) -> Rounds[tuple[bool, Candidate | None]]:
+        """Open a bit at the pair. If it is 0, also remove and return the best candidate."""
+        ...
+
+    def follow(self, candidate: Candidate | None) -> bool:
         """Remove the pair's announced candidate, outside the pair. Return False for an impossible candidate."""
         ...
 
-    def drop(self, applied: Candidate) -> None:
-        """Remove entries of a specialized node, which is no longer in the cut."""
+
+class RankedPool(Pool, Protocol):
+    """Pool of candidates in an order that all parties know."""
+
+    def n_told(self, n_nodes: int) -> int:
+        """Return the length of what :meth:`add` returns for so many nodes."""
+        ...
+
+    def enter(
+        self, nodes: Sequence[Profiled], numbers: Sequence[int], sender: str, step: str
+    ) -> list[Candidate]:
+        """Enter the candidates among new nodes, by the opened numbers, at every party; return them.
+
+        Raises RemoteProtocolError for numbers that no run opens.
+        """
+        ...
+
+    def ranked(self) -> Sequence[Candidate]:
+        """Return all candidates, the best first."""
+        ...
+
+    def discard(self, candidate: Candidate) -> None:
+        """Remove a candidate that is not valid."""
+        ...
+
+
+class Turns(Protocol):
+    """Turns of the candidates at a party (:mod:`anonymize.joint.lkc.turns`)."""
+
+    @property
+    def pool(self) -> Pool: ...
+
+    def enter(
+        self, nodes: Sequence[Profiled], parts: Sequence[Words], prepare: Prepare
+    ) -> Rounds[Sequence[Candidate]]:
+        """Enter nodes, and prepare for the public candidates among them. Return the public candidates; without open
+        splits, of every interval the candidate of all its cells.
+
+        parts:  at the pair, shares of :meth:`Pool.own_part`.
+        """
+        ...
+
+    def next(self, cut: Cut) -> Rounds[Sequence[Candidate]]:
+        """Return the candidates whose turns come next, in order, as far as all know them; none: no candidate is
+        left.
+        """
+        ...
+
+    def decide(self, n_asked: int, met: Sequence[CarriedWords]) -> Rounds[int]:
+        """Open the number of next candidates before the first valid one, and take them out.
+
+        met:  at the pair, a bit for each judged candidate: 1 if it is valid.
+        """
         ...
 
 
@@ -110,16 +170,15 @@ class Bench:
     """Tools of a pool of a sealed run at a party.
 
     n_records:  of all parties together.
-    engine:     engine of the pair; None at other parties.
     followed:   figures of T_g for the score.
     """
 
     schema: Schema
     n_records: int
     widths: Widths
-    engine: Engine | None
+    pair: Pair
     followed: Followed
-    leads: bool
+    ledger: RevealLedger
 
 
 class JointScore(Score, Protocol):
@@ -131,8 +190,8 @@ class JointScore(Score, Protocol):
     @property
     def reveals(self) -> Mapping[str, Sequence[Allowed]]: ...
 
-    def sealed(self, bench: Bench) -> Pool:
-        """Return an empty pool of a sealed horizontal run."""
+    def sealed(self, bench: Bench) -> Turns:
+        """Return the turns of a sealed horizontal run, with an empty pool."""
         ...
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
@@ -140,7 +199,7 @@ class JointScore(Score, Protocol):
         ...
 
 
-class JudgedPool(Pool, Protocol):
+class JudgedPool(ContestPool, Protocol):
     """Nodes whose candidates are all judged before the best valid one is taken (`disclosure: strict`)."""
 
     def words(self, name: str, nodes: Sequence[Profiled]) -> CarriedWords:
@@ -170,9 +229,9 @@ class Nodes(ABC):
     def __init__(self, bench: Bench) -> None:
         self._schema = bench.schema
         self._widths = bench.widths
-        self._engine = bench.engine
+        self._engine = bench.pair.engine
         self._followed = bench.followed
-        self._leads = bench.leads
+        self._leads = bench.pair.roster.leads
         self._nodes: list[Profiled] = []
         self._fields: list[Fields] = []
 
@@ -273,17 +332,16 @@ class Contested(Nodes):
     def _better(self, slot_width: int) -> Circuit:
         """Return the circuit that picks the better of two candidates; the first has the lower rank."""
 
-    def pop(self) -> Rounds[Found]:
-        return 0, (None if self._engine is None else (yield from self._pop_best(self._engine, None))[1])
+    def pop(self) -> Rounds[Candidate | None]:
+        return None if self._engine is None else (yield from self._pop_best(self._engine, None))[1]
 
-    def pop_unless(self, met: CarriedWords) -> Rounds[Found | None]:
+    def pop_unless(self, met: CarriedWords) -> Rounds[tuple[bool, Candidate | None]]:
         assert self._engine is not None
-        is_met, candidate = yield from self._pop_best(self._engine, met)
-        return None if is_met else (0, candidate)
+        return (yield from self._pop_best(self._engine, met))
 
-    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
+    def follow(self, candidate: Candidate | None) -> bool:
         """Return True for a node that is still in the pool, or if no valid candidate may be left."""
-        return skipped == 0 and (candidate is None or self._removed(candidate))
+        return candidate is None or self._removed(candidate)
 
     def _pop_best(self, engine: Engine, unless: CarriedWords | None) -> Rounds[tuple[bool, Candidate | None]]:
         """Open the best valid candidate; see :class:`Contest`."""
@@ -327,6 +385,11 @@ def all_valid(engine: Engine, n: int) -> Rounds[CarriedWords]:
 
 def joined(words: Sequence[CarriedWords]) -> CarriedWords:
     return CarriedWords.concatenate(words)
+
+
+def finest_of(nodes: Sequence[Profiled]) -> list[Candidate]:
+    """Return the candidates of nodes with fixed children, and of every interval the candidate of all its cells."""
+    return [finest for node in nodes if (finest := node.prospect.finest) is not None]
 
 
 def opened_candidates(

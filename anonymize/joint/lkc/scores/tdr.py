@@ -16,8 +16,9 @@ from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import FractionWidths, Widths
-from anonymize.joint.lkc.scores.opened import SPLITS, Entered, OpenedPool
-from anonymize.joint.lkc.scores.score import Bench, all_valid, joined
+from anonymize.joint.lkc.scores.opened import Entered, OpenedPool
+from anonymize.joint.lkc.scores.score import Bench, Turns, all_valid, joined
+from anonymize.joint.lkc.turns import SPLITS, OpenedTurns
 from anonymize.score import impurity
 from anonymize.scores.score import Wanted
 from anonymize.scores.tdr import MOST_DENOMINATOR, FollowedGroups, GroupsAfter, Tdr
@@ -38,8 +39,8 @@ class JointTdr(Tdr):
         "horizontal/leader": (SPLITS,),
     }
 
-    def sealed(self, bench: Bench) -> TdrPool:
-        return TdrPool(bench)
+    def sealed(self, bench: Bench) -> Turns:
+        return OpenedTurns(TdrPool(bench), bench)
 
     def fraction_bits(self, schema: Schema, n_records: int) -> tuple[int, int]:
         return WORD_BITS, (MOST_DENOMINATOR - 1).bit_length()

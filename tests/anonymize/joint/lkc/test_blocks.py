@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from anonymize.errors import PrivacyError, SchemaError
 from anonymize.joint.lkc.request import JointOutcome, Request
-from anonymize.joint.lkc.sealed import SealedReferee
+from anonymize.joint.lkc.turns import RankedTurns
 from anonymize.linked_columns import counted_blocks, relinked
 from anonymize.lkc.single import anonymize_single
 from anonymize.partition import LocalRecords, fully_generalized, refine
@@ -225,16 +225,14 @@ def test_a_record_more_in_one_block_names_all_others(
 ) -> None:
     """The class has one record more than the other blocks: the numbers of records of blocks are compared."""
     shares: list[Message] = []
-    chosen: list[int] = []
 
     def tamper(message: Message) -> bytes:
-        if message.step == "sealed/candidate":
-            chosen.append(len(shares))
         if (message.step, message.sender) != ("shares/share", "p2"):
             return message.payload
         shares.append(message)
-        # Of the root first what criteria count, then its counts; of a candidate the counts that it is judged by.
-        if len(shares) - 1 not in ([1] if where == "root" else chosen):
+        # Of the root first what criteria count, then its counts; of the first candidates what the score needs, then
+        # the counts that they are judged by.
+        if len(shares) - 1 != (1 if where == "root" else 3):
             return message.payload
         words = np.frombuffer(message.payload, "<u4").copy()
         words[0] += np.uint32(1)
@@ -266,11 +264,11 @@ def test_a_pair_that_finds_everything_valid_is_found_out(
     """All parties judge again what is asked of one block, from the counts that were opened of it."""
     run_sealed(*small)
 
-    def always(referee: Any, met: Any) -> Rounds[bool]:
-        yield from referee._pair.tell_ahead("sealed/valid", b"\1")
-        return True
+    def always(self: Any, n_asked: int, met: Any) -> Rounds[int]:
+        yield from self._pair.tell_ahead("sealed/valid", bytes(8))
+        return 0
 
-    monkeypatch.setattr(SealedReferee, "_verdict", always)
+    monkeypatch.setattr(RankedTurns, "decide", always)
     with pytest.raises(RemoteProtocolError, match="do not meet the requirement") as caught:
         run_sealed(*small)
     assert caught.value.culprit == "p0 or p1"

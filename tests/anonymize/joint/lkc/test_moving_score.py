@@ -24,8 +24,9 @@ from anonymize.joint.lkc.led import anonymize_led
 from anonymize.joint.lkc.request import JointOutcome, Request
 from anonymize.joint.lkc.scores.added import JointAdded
 from anonymize.joint.lkc.scores.infogain import GainPool, JointInfoGain
-from anonymize.joint.lkc.scores.score import Bench, Profiled, opened_candidates
+from anonymize.joint.lkc.scores.score import Bench, Profiled, Turns, opened_candidates
 from anonymize.joint.lkc.sealed import anonymize_sealed
+from anonymize.joint.lkc.turns import OpenedTurns
 from anonymize.joint.lkc.winner import Maximum, OpenMaximum, SealedMaximum
 from anonymize.joint.roster import Roster
 from anonymize.lkc.single import anonymize_single
@@ -154,8 +155,8 @@ class SealedRecounting(GainPool):
         self._nodes, self._fields = [], []
         yield from self._enter(self._engine, [], [(n, s[0]) for n, s in zip(nodes, shares, strict=True)])
 
-    def follow(self, skipped: int, candidate: Candidate | None) -> bool:
-        return skipped == 0
+    def follow(self, candidate: Candidate | None) -> bool:
+        return True
 
     def _candidate(self, peer: str, place: int, index: int) -> Candidate:
         taken = self._nodes.pop(place)
@@ -181,8 +182,8 @@ class Recounted(JointInfoGain):
         assert isinstance(followed, Classes)
         return Recounting(followed)
 
-    def sealed(self, bench: Bench) -> GainPool:
-        return SealedRecounting(bench)
+    def sealed(self, bench: Bench) -> Turns:
+        return OpenedTurns(SealedRecounting(bench), bench)
 
 
 L_AND_K = [(2, 2), (2, 6), (1, 3)]

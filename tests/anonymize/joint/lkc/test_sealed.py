@@ -123,7 +123,7 @@ def test_many_cut_points_classes_and_sensitive_columns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if cells == 1024:
-        monkeypatch.setattr(batch, "LOOKAHEAD", 1)
+        monkeypatch.setattr(batch, "LOOKAHEAD", 2)
     goal = {"goal": "general", "score": "groups"} if classes == 1 else {}
     bundle = jobs.bundle_of(wide_job(cells, classes) | goal)
     rng = np.random.default_rng(cells)

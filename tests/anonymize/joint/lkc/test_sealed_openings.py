@@ -19,7 +19,6 @@ from tests.support import jobs
 from tests.support.computations import Computed
 from tests.support.entries import lkc
 from tests.support.horizontal import (
-    NO_SPLIT,
     NONE_LEFT,
     Revealed,
     expect_openings,
@@ -77,9 +76,13 @@ def _same(one: CodedTable, other: CodedTable) -> bool:
 @pytest.mark.parametrize(
     ("ages", "goal", "expected"),
     [
-        ([37] * 40, "general", [NO_SPLIT, NONE_LEFT]),
-        ([37] * 40, "classification", [NONE_LEFT]),
-        ([20, 20, 60, 60] * 10, "classification", [NONE_LEFT]),
+        ([37] * 40, "general", [("split", [0], "all"), NONE_LEFT]),
+        ([37] * 40, "classification", [("split", [0, 0], "all"), ("order", [], "all"), NONE_LEFT]),
+        (
+            [20, 20, 60, 60] * 10,
+            "classification",
+            [("split", [0, 0], "all"), ("order", [], "all"), NONE_LEFT],
+        ),
     ],
 )
 def test_what_the_end_says_of_nodes_never_taken(
@@ -94,7 +97,8 @@ def test_what_the_end_says_of_nodes_never_taken(
     )
     assert results["p0"].outcome.steps == ()
     assert [told[2:] for told in revealed] == [expected] * 2
-    finer = {a.name for a in ALLOWED["horizontal/sealed"] if a.finer}
+    allowed = (*ALLOWED["horizontal/sealed"], *PUBLISHED[goal].reveals["horizontal/sealed"])
+    finer = {a.name for a in allowed if a.finer}
     assert {name for name, _, _ in expected} <= finer
 
 
@@ -109,12 +113,12 @@ def test_what_leaves_the_circuits(n: int, goal: Any, revealed: Revealed, compute
     assert {True, False} <= {value for name, value, _ in revealed[0] if name == "valid"}
 
 
-def test_what_leaves_the_circuits_where_intervals_are_passed_over(
+def test_what_leaves_the_circuits_where_an_interval_is_no_candidate(
     revealed: Revealed, computed: list[Computed]
 ) -> None:
     tables, request = flat_case()
     run_sealed(tables, request)
-    assert NO_SPLIT in revealed[0]
+    assert next(value for name, value, _ in revealed[0] if name == "split")[0] == 0
     expect_openings(computed, revealed[0], request)
 
 
@@ -127,19 +131,21 @@ def test_what_is_opened_outside_the_circuits(revealed: Revealed) -> None:
         sent = [m for m in transcript.messages if (m.sender, m.recipient) == (sender, recipient)]
         opened = [len(m.payload) for m in sent if m.step == "shares/open"]
         assert opened == [4 * int(np.prod(shape)) for shape in shapes]
-    steps = {"root_check": "sealed/root", "candidate": "sealed/candidate", "valid": "sealed/valid"}
-    expected: list[str] = []
-    for name, value, _ in revealed[2]:
-        with_verdict = name == "candidate" and expected[-1] == "not valid"
-        expected += (
-            []
-            if with_verdict or name not in steps
-            else ["not valid" if (name, value) == ("valid", False) else steps[name]]
-        )
-        if with_verdict:
-            expected.append("")
+    verdicts = 0
+    for message in transcript.view("p2"):  # of the deputy, with the number of candidates decided by it
+        if (message.sender, message.step) == ("p1", "sealed/valid"):
+            (n_discarded,) = np.frombuffer(message.payload, "<u8").tolist()
+            names = [value for name, value, _ in revealed[2] if name == "valid"]
+            assert not any(names[verdicts : verdicts + n_discarded])
+            verdicts += n_discarded
+            if verdicts < len(names) and names[verdicts]:
+                verdicts += 1
+    assert verdicts == sum(name == "valid" for name, _, _ in revealed[2])
     for sender in ("p0", "p1"):  # what one of them says, and the other one's digest of it
         told = [m for m in transcript.view("p2") if m.sender == sender and m.step != "shares/open"]
-        assert [m.step for m in told] == [steps["valid"] if e == "not valid" else e for e in expected if e]
+        steps = [m.step for m in told]
+        assert steps[0] == "sealed/root"
+        assert set(steps[1:]) == {"sealed/split", "sealed/valid"}
+        assert steps.count("sealed/split") == sum(name == "split" for name, _, _ in revealed[2])
         digests = {len(m.payload) for m in told if (m.step in AHEAD) == (sender == "p0")}
         assert digests == {16}

@@ -317,7 +317,7 @@ def test_bytes(computed: list[Computed]) -> None:
     candidates, bits = names.count("candidate"), names.count("root_check") + names.count("same_counts")
     assert to_p2 == {
         "p0": 4 * counts + 16 * candidates + bits,
-        "p1": 4 * counts + 24 * candidates + 16 * bits,
+        "p1": 4 * counts + 20 * candidates + 16 * bits,
     }
 
 
