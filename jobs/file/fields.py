@@ -318,7 +318,7 @@ def error_in(
 
     items = error.errors(include_url=False, include_context=True)
     is_job = error_id == "job-invalid"  # a configuration is its owner's, and its values may go to a log
-    found = explained(items, fields, advice, partial(known_keys, model), show=is_job)
+    found = explained(items, fields, advice, partial(known_keys, model, fields), show=is_job)
     return ConfigError(
         "unknown-key" if found.are_unknown_keys else error_id,
         f"{where}: {'; '.join(found.sentences)}",
@@ -326,23 +326,37 @@ def error_in(
     )
 
 
-def known_keys(form: Any, path: Sequence[str]) -> list[str]:
-    """Return the keys that may stand below a path of a file of some form: a model, or a type with models."""
-    models = _models_in(form)
+def known_keys(form: Any, value: Any, path: Sequence[str]) -> list[str]:
+    """Return the keys that may stand below a path of a value of some form: a model, or a type with models.
+
+    If the value decides the branch of a union, other branches give no keys.
+    """
+    models = _models_in(form, value)
     if not path:
         return [field.alias or key for model in models for key, field in model.model_fields.items()]
     key, *rest = path
     inner = [model.model_fields[key].annotation for model in models if key in model.model_fields]
-    return [each for found in [*inner, *_entries_of(form)] for each in known_keys(found, rest)]
+    below = value.get(key) if isinstance(value, Mapping) else None
+    return [each for found in [*inner, *_entries_of(form)] for each in known_keys(found, below, rest)]
 
 
-def _models_in(form: Any) -> list[type[BaseModel]]:
-    """Return the models that a type may be."""
+def _models_in(form: Any, value: Any) -> list[type[BaseModel]]:
+    """Return the models that a type may be, for a value."""
     if isinstance(form, type) and issubclass(form, BaseModel):
         return [form]
     if get_origin(form) in (Union, UnionType, Annotated):
-        return [model for part in get_args(form) for model in _models_in(part)]
+        return [model for part in _parts_for(form, value) for model in _models_in(part, value)]
     return []
+
+
+def _parts_for(form: Any, value: Any) -> Sequence[Any]:
+    """Return the parts of a union or of an annotated type; of a union with tags the part for the value."""
+    whole, *marks = get_args(form)
+    for mark in marks if value is not None else ():
+        if isinstance(mark, Discriminator) and callable(mark.discriminator):
+            tag = Tag(str(mark.discriminator(value)))
+            return [part for part in get_args(whole) if tag in get_args(part)]
+    return get_args(form)
 
 
 def _entries_of(form: Any) -> list[Any]:
