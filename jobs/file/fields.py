@@ -213,6 +213,8 @@ def _as_number_or_text(*forms: str, **bounds: int) -> WithJsonSchema:
 
 def _path(value: object) -> Path:
     text = str(value)
+    if not text.strip():
+        raise ValueError("the path is empty: write the path of a file")
     if "\n" in text or "-----BEGIN" in text:  # perhaps a key: an error must not repeat the text
         raise ValueError("write the path of a file, not the content")
     return Path(text)

@@ -101,6 +101,8 @@ def test_init_says_that_the_table_is_elsewhere(tmp_path: Path, monkeypatch: pyte
         (["--name", ""], "`name`"),
         (["--name", A, "--listen", "7401"], "`listen`: write host:port"),
         (["--name", A, "--listen", "h:1\nname: x"], "`listen`: write host:port"),
+        (["--name", A, "--data", ""], "`data.csv.path`: the path is empty: write the path of a file"),
+        (["--name", A, "--data", " "], "`data.csv.path`: the path is empty: write the path of a file"),
     ],
 )
 def test_init_refuses_what_would_not_load(tmp_path: Path, options: list[str], says: str) -> None:
