@@ -29,13 +29,14 @@ from evaluation.learners import library
 from jobs.clusters import clusters_of, digest_of
 from jobs.data.sources import Source
 from jobs.data.tables import Loaded
-from jobs.errors import ConfigError, PartyError, json_object
+from jobs.errors import ConfigError, PartyError
 from jobs.file.clusters import MAX_CLUSTERS, ClusterModel
 from jobs.file.job import check_compared
 from jobs.file.yaml_text import parse_yaml, read_text
 from jobs.lkc.single import anonymized, rows_kept
 from jobs.loading import invalid_job
 from jobs.reading import load_table
+from jobs.release.checking import read_report
 from jobs.release.csv import REPORT
 from jobs.release.folder import refuse_existing
 from jobs.task import Task
@@ -247,7 +248,7 @@ def _report_of(task: Task, result: Path) -> Mapping[str, Any]:
     path = result / REPORT
     if not path.is_file():
         raise ConfigError("file-missing", f"{path} is not a file", remedy="name the folder of a release")
-    report = json_object(path.read_bytes()) or {}
+    report = read_report(path.read_bytes())
     if report.get("job_sha256") != task.digest.hex():
         raise PartyError(
             "verification-failed",

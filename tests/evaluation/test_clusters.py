@@ -449,6 +449,15 @@ def test_folders_that_are_no_release_of_the_job(
     assert ("the job's release" in ran.problem["remedy"]) == (says == "a different job")
 
 
+def test_a_damaged_report_is_not_called_a_report_of_another_job(tmp_path: Path) -> None:
+    job = job_in(tmp_path, single_clusters())
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.json").write_text('{"job_sha256": ')
+    ran = invoke("coordinator", "clusters", "evaluate", job, tmp_path / "out", "--format", "json")
+    assert ran.problem["error"] == "verification-failed"
+    assert "report.json is not a report" in ran.problem["message"]
+
+
 def test_jobs_and_folders_without_clusters(tmp_path: Path) -> None:
     job = job_in(tmp_path, single_job())
     ran = invoke("coordinator", "clusters", "evaluate", job, tmp_path, "--format", "json")
