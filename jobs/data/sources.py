@@ -21,6 +21,7 @@ from jobs.data.dialect import FEATHER, PARQUET, SNIFFED, UTF_8, WORKBOOKS, Diale
 from jobs.data.row_blocks import batches_of_lines, has_quote
 from jobs.data.rows_read import NO_METER, Meter
 from jobs.data.table_file import (
+    AS_UTF_8,
     about_header,
     damaged,
     damaged_pack,
@@ -392,12 +393,17 @@ class Excel(FileSource):
 
 
 def _texts_of(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return columns of any type as dictionary-encoded text. Raises ArrowTypeError for values without a text."""
+    """Return columns of any type as dictionary-encoded text.
+
+    Raises ArrowTypeError for values without a text, and for text that is no UTF-8.
+    """
     names, texts = batch.schema.names, []
     for name, column in zip(names, batch.columns, strict=True):
         try:
             texts.append(_as_text(column))
         except pa.ArrowException as error:
+            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                raise pa.ArrowTypeError(f"column {name} has text that is no UTF-8; {AS_UTF_8}") from error
             raise pa.ArrowTypeError(
                 f"column {name} has values of type {column.type}, which have no text; write texts or numbers, or "
                 "leave the column out of the job"
@@ -410,7 +416,9 @@ def _as_text(column: pa.Array) -> pa.DictionaryArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not pa.types.is_integer(column.type) and not pa.types.is_float64(column.type):
-        return pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
+        texts = pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
+        texts.dictionary.validate(full=True)  # a file may claim that any bytes are text
+        return texts
     numbers = pc.dictionary_encode(column, null_encoding="encode")
     texts = pc.cast(numbers.dictionary, pa.string())
     if pa.types.is_float64(column.type):

@@ -25,7 +25,7 @@ from jobs.data.cluster import Cluster, Unavailable, cluster
 from jobs.data.database import missing_engine, unreadable
 from jobs.data.dialect import separator_of
 from jobs.data.engine import MOST_TEXTS, Engine, Numbered, kept_as_sql, keys_as_sql
-from jobs.data.table_file import missing
+from jobs.data.table_file import AS_UTF_8, missing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -346,7 +346,13 @@ class Spark(Engine):
         yield from _streamed(self._session, query, schema)
 
     def _require_text(self, texts: pa.Array) -> None:
-        """Raise DataError for text in another encoding: Spark replaces what it cannot read."""
+        """Raise DataError for text in another encoding: in text files Spark replaces what it cannot read."""
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid:
+            raise unreadable(
+                self.name, f"{self.path or self.table} holds text that is no UTF-8; {AS_UTF_8}"
+            ) from None
         if (
             self.path is not None
             and self._form == "csv"

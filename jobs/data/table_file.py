@@ -18,6 +18,7 @@ from jobs.data.arrow import pa
 from jobs.data.counted import counted
 from jobs.data.dialect import SEPARATORS, UTF_8, Dialect, open_bytes, open_text
 
+AS_UTF_8 = "write the file again, with all text in UTF-8"
 _AS_CSV = 'save it as "CSV UTF-8"'
 _UTF_16 = (
     "is UTF-16 text without a mark at the beginning: set `encoding: utf-16-le` (or utf-16-be) beside the path"

@@ -139,6 +139,13 @@ def latin_1(folder: Path) -> str:
     return "a.csv"
 
 
+def latin_1_as_text(folder: Path) -> str:
+    """Write a Parquet file whose text is no UTF-8, as writers that check no text do."""
+    cities = pa.array([b"Kiel", "Köln".encode("latin-1")]).view(pa.string())
+    pq.write_table(pa.table({"age": [1, 2], "city": cities, "ill": ["Flu", "Flu"]}), folder / "a.parquet")
+    return "a.parquet"
+
+
 def too_few_values(folder: Path) -> str:
     (folder / "a.csv").write_text("age,city,ill\n1,Kiel,Flu\n2,Kiel\n")
     return "a.csv"

@@ -21,6 +21,7 @@ from jobs.loading import open_task
 from jobs.reading import load_table
 from tests.support import jobs
 from tests.support.csv_tables import codes, lines
+from tests.support.parts import latin_1_as_text
 from tests.support.samples import columns, single_job
 
 
@@ -165,6 +166,15 @@ def test_a_column_of_any_type_is_the_text_of_each_of_its_cells(tmp_path: Path, k
     pyarrow.parquet.write_table(pa.table({"cells": column}), tmp_path / "t.parquet", row_group_size=7)
     batches = list(Parquet(tmp_path / "t.parquet").batches(["cells"]))
     assert [cell for batch in batches for cell in batch.column(0).to_pylist()] == expected
+
+
+def test_text_in_a_parquet_file_that_is_no_utf_8(tmp_path: Path) -> None:
+    source = Parquet(tmp_path / latin_1_as_text(tmp_path))
+    with pytest.raises(DataError) as caught:
+        list(source.batches(["age", "city"]))
+    assert caught.value.error_id == "data-unreadable"
+    assert "column city has text that is no UTF-8; write the file again" in caught.value.private
+    assert "Kiel" not in caught.value.private
 
 
 def test_whole_numbers_beside_a_missing_cell_are_written_in_digits(tmp_path: Path) -> None:

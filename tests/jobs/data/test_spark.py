@@ -44,6 +44,7 @@ from tests.support.parts import (
     another_kind,
     cut_off,
     latin_1,
+    latin_1_as_text,
     no_file,
     no_path,
     other_columns,
@@ -351,6 +352,7 @@ def test_a_write_between_the_names_and_the_first_pass_is_refused(running: Cluste
         (other_columns, "data-unreadable", "[CANNOT_MERGE_SCHEMAS] Failed merging schemas"),
         (cut_off, "data-unreadable", "b.parquet is not a Parquet file"),
         (latin_1, "data-unreadable", "a.csv holds text that is no UTF-8; convert the file"),
+        (latin_1_as_text, "data-unreadable", "a.parquet holds text that is no UTF-8; write the file again"),
         (too_few_values, "data-unreadable", "Malformed CSV record: more or fewer values than"),
     ],
 )
