@@ -13,27 +13,37 @@ from party.owner.identity import Peer
 
 def probe(config: NodeConfig, peer: Peer, address: str, way: Way) -> Problem:
     """Call a peer again, and return the obstacle: the way, the network, another certificate, or the peer itself."""
+    reason = ""
     if way.obstacle is None:
         try:
-            if _answers(config, peer, way):
-                return _unreached(config, peer.name, address, "no answer")
+            reason = _reason(config, peer, way)
         except ssl.SSLCertVerificationError:
             return _other_certificate(config, peer.name, address)
-        except (ssl.SSLError, ConnectionResetError):
-            pass
         except OSError as error:
-            return _unreached(config, peer.name, address, error.strerror or "no answer")
+            reason = error.strerror or "no answer"
     if way.obstacle is not None:  # perhaps found meanwhile
         return _unreached(config, peer.name, address, way.obstacle.reason, way.obstacle.remedy)
+    if reason:
+        return _unreached(config, peer.name, address, reason)
     return _turned_away(config, peer.name, address)
 
 
-def _answers(config: NodeConfig, peer: Peer, way: Way) -> bool:
-    """Return True if the peer speaks to us once TLS stands. A server refusing our certificate hangs up only now."""
+def _reason(config: NodeConfig, peer: Peer, way: Way) -> str:
+    """Return the reason, empty if the peer hangs up once TLS stands: only then a server refuses our certificate."""
     context = context_to(config, peer)
     context.set_alpn_protocols(["h2"])  # as gRPC
-    with way.connect(way.patience_s) as raw, context.wrap_socket(raw, server_hostname=peer.name) as stream:
-        return bool(stream.recv(1))
+    with way.connect(way.patience_s) as raw:
+        try:
+            stream = context.wrap_socket(raw, server_hostname=peer.name)
+        except ssl.SSLCertVerificationError:
+            raise
+        except (ssl.SSLError, ConnectionResetError):
+            return "the TLS handshake broke off: perhaps a different service answers"
+        with stream:
+            try:
+                return "no answer" if stream.recv(1) else ""
+            except (ssl.SSLError, ConnectionResetError):
+                return ""
 
 
 def _unreached(config: NodeConfig, peer: str, address: str, reason: str, remedy: str = "") -> Problem:
