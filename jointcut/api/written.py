@@ -16,7 +16,8 @@ from jobs.errors import ConfigError
 def written(value: Any) -> Any:
     """Return a value as a job file has the value: each scalar is a text, and None is left out of mappings.
 
-    Arrays and series of NumPy, pandas and polars count as lists. Raises ConfigError for values of other types.
+    Arrays and series of NumPy, pandas and polars count as lists. Raises ConfigError for values of other types,
+    and for missing values in a list.
 
     >>> written({"K": 5, "C": 0.5, "domain": ("a", 1), "insider": True, "t": None})
     {'K': '5', 'C': '0.5', 'domain': ['a', '1'], 'insider': 'true'}
@@ -35,7 +36,7 @@ def written(value: Any) -> Any:
         case Mapping():
             return {_key(key): written(each) for key, each in value.items() if each is not None}
         case list() | tuple():
-            return list(map(written, value))
+            return [written(_present(each)) for each in value]
     for method in ("tolist", "to_list"):
         if hasattr(value, method):
             return written(getattr(value, method)())
@@ -44,6 +45,18 @@ def written(value: Any) -> Any:
         f"a job cannot have a value of type {type(value).__name__}",
         remedy="write texts, numbers, dates, lists and mappings",
     )
+
+
+def _present(value: Any) -> Any:
+    """Return a value of a list. Raises ConfigError for None, NaN and NaT, which are missing cells of a table."""
+    if value is None or (isinstance(value, float | date) and value != value):  # NaN differs from NaN
+        raise ConfigError(
+            "job-invalid",
+            "a list of a job has a missing value (None, NaN)",
+            remedy="leave missing values out: df['city'].dropna().unique(); `missing` says what becomes of missing "
+            "cells",
+        )
+    return value
 
 
 def _key(key: object) -> str:

@@ -114,6 +114,10 @@ def test_values_of_python_are_written_as_in_a_file() -> None:
             "Numeric: `max` is x. What to do: write a number",
         ),
         (lambda: jc.Column(role="qid", suppress={"a", "b"}), "job-invalid", "a value of type set"),
+        *(
+            (lambda absent=absent: jc.Column(role="qid", suppress=["a", absent]), "job-invalid", "dropna()")
+            for absent in (None, float("nan"), np.float64("nan"), pd.NaT)
+        ),
         (lambda: visits_job(columns={(1, 2): jc.Party()}), "job-invalid", "a key of a job is a text"),
         (lambda: visits_job(columns={}), "job-invalid", "columns"),
         (lambda: visits_job(leader="north"), "job-invalid", "partition single has no `leader`"),
