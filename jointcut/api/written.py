@@ -16,11 +16,11 @@ from jobs.errors import ConfigError
 def written(value: Any) -> Any:
     """Return a value as a job file has the value: each scalar is a text, and None is left out of mappings.
 
-    Arrays and series of NumPy, pandas and polars count as lists. Raises ConfigError for values of other types,
-    and for missing values in a list.
+    Arrays and series of NumPy, pandas and polars count as lists. A whole float has no ``.0``, as in a table given in
+    Python. Raises ConfigError for values of other types, and for missing values in a list.
 
-    >>> written({"K": 5, "C": 0.5, "domain": ("a", 1), "insider": True, "t": None})
-    {'K': '5', 'C': '0.5', 'domain': ['a', '1'], 'insider': 'true'}
+    >>> written({"K": 5, "C": 0.5, "domain": ("a", 1, 2.0), "insider": True, "t": None})
+    {'K': '5', 'C': '0.5', 'domain': ['a', '1', '2'], 'insider': 'true'}
     """
     match value:
         case str():
@@ -29,6 +29,8 @@ def written(value: Any) -> Any:
             return str(value).lower()
         case date():
             return value.isoformat()
+        case float():
+            return str(value).removesuffix(".0")
         case Number() | Path():
             return str(value)
         case BaseModel():

@@ -73,6 +73,7 @@ def test_values_of_python_are_written_as_in_a_file() -> None:
     values: dict[Any, Any] = {
         "whole": np.int64(3),
         "real": np.float64(0.5),
+        "floats": np.array([0.0, 0.5, 1e16]),
         "share": Fraction(1, 3),
         "exact": Decimal("0.10"),
         "day": date(2024, 1, 31),
@@ -88,6 +89,7 @@ def test_values_of_python_are_written_as_in_a_file() -> None:
     assert written(values) == {
         "whole": "3",
         "real": "0.5",
+        "floats": ["0", "0.5", "1e+16"],
         "share": "1/3",
         "exact": "0.10",
         "day": "2024-01-31",
