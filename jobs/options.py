@@ -34,7 +34,7 @@ class Options:
     def own_ledger(self, source: Source) -> PrivacyLedger:
         """Return a single holder's privacy ledger: beside the table itself, not beside a link to the table.
 
-        Raises BudgetError for a named ledger in a folder that does not exist.
+        Raises BudgetError for a named ledger that is a folder, or in a folder that does not exist.
         """
         path = self.ledger or source.ledger
         if self.ledger is not None and not path.parent.is_dir():
@@ -42,6 +42,12 @@ class Options:
                 "budget-ledger",
                 f"there is no folder {path.parent} for a privacy ledger, so no ledger of earlier releases is there",
                 remedy="correct the path of the ledger; for the first ledger make the folder",
+            )
+        if path.is_dir():
+            raise BudgetError(
+                "budget-ledger",
+                f"{path} is a folder, not a privacy ledger",
+                remedy="name the file of the ledger, as patients.privacy.sqlite in the folder",
             )
         return PrivacyLedger(path, source.identity, remedy=_REMEDY, place=source.held_at)
 

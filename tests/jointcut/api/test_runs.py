@@ -250,6 +250,7 @@ def test_an_lkc_release_is_listed_in_a_named_ledger(tmp_path: Path) -> None:
         ({"budget": -1}, "usage", "budget=-1: write a number above 0"),
         ({"budget": 2}, "usage", "budget is for jobs with differential privacy"),
         ({"ledger": "no-such-folder/l.sqlite"}, "budget-ledger", "there is no folder no-such-folder"),
+        ({"ledger": "."}, "budget-ledger", ". is a folder"),
         ({"out": "/"}, "output-exists", "/ exists"),
         (
             {"job": drawn_job().with_(columns={"sex": {"from_data": True}})},
