@@ -271,10 +271,15 @@ def _check_names(names: Sequence[object]) -> None:
 
 def _of_pandas(frame: pd.DataFrame, uses: Uses) -> tuple[list[Any], list[pa.Array]]:
     """Return names and columns. The index is left out, as in a CSV without index."""
-    if frame.columns.nlevels > 1 or frame.index.nlevels > 1:
+    if frame.columns.nlevels > 1:
+        raise _unreadable(
+            "the columns of the DataFrame have names of several levels",
+            "name each column by one text: df.columns = ['_'.join(map(str, name)) for name in df.columns]",
+        )
+    if frame.index.nlevels > 1:
         raise _unreadable(
             "the DataFrame has an index of several levels",
-            "make columns of the levels (df.reset_index()), and name each column by one text",
+            "make columns of the levels: df.reset_index()",
         )
     names = list(frame.columns)
     _check_names(names)

@@ -176,7 +176,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     ),
     "names of levels": (
         pd.DataFrame([["a"]], columns=pd.MultiIndex.from_tuples([("x", "y")])),
-        "index of several levels",
+        "name each column by one text: df.columns = ",
     ),
     "mixed": (pd.DataFrame({"sex": ["a", 1]}), "column sex has values of no type"),
     "complex": (pd.DataFrame({"sex": [1j]}), "column sex has values of no type"),
