@@ -134,12 +134,12 @@ async def _head(connection: socket.socket) -> bytes:
     """
     found = b""
     while _END not in found:
+        if len(found) > _MOST_HEAD:
+            raise Obstacle("the proxy answered in a form that is not HTTP's", _CHECK_PROXY)
         piece = await asyncio.get_running_loop().sock_recv(connection, _MOST_HEAD)
         if not piece:
             raise Obstacle("the proxy hung up", _CHECK_PROXY)
         found += piece
-        if len(found) > _MOST_HEAD:
-            raise Obstacle("the proxy answered in a form that is not HTTP's", _CHECK_PROXY)
     return found
 
 

@@ -72,6 +72,10 @@ def test_a_host_that_is_none_is_never_asked_for(host: str) -> None:
             "the proxy refused the connection (HTTP 407)",
         ),
         (b"HTTP/1.1 503 \r\n\r\n<html>", "the proxy refused the connection (HTTP 503)"),
+        (  # the head ends in the second piece, and a long page follows
+            b"HTTP/1.1 403 No\r\nX: ".ljust(8189, b"y") + b"\r\n\r\n" + b"<html>" * 500,
+            "the proxy refused the connection (HTTP 403)",
+        ),
         (
             b"HTTP/1.1 301 Moved\r\nLocation: http://other/\r\n\r\n",
             "the proxy refused the connection (HTTP 301)",
