@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from coordinator.conduct import not_approved, root_cause
+from coordinator.conduct import WAITING, not_approved, root_cause
 from jobs.errors import JobFailed, PartyError, Problem
 from jobs.task import Task
 from party.net.client import Calls
@@ -50,15 +50,24 @@ class Answers:
         self.require_decided()
 
     def require_approved(self) -> None:
-        """Raise JobFailed unless all owners have approved the job."""
+        """Raise JobFailed unless all owners have approved the job. No owner can approve what nobody proposed."""
         self.require_heard()
-        self._require("waiting", "unknown")
+        unknown = [name for name, answer in self.decisions.items() if answer.state == "unknown"]
+        if unknown:
+            raise JobFailed(
+                Problem(
+                    WAITING,
+                    f"the job does not wait at {' and '.join(unknown)}: it was not proposed, or its approval is over",
+                    remedy="hand the job over: coordinator propose JOB",
+                )
+            )
+        self._require("waiting")
 
-    def _require(self, *refused: str) -> None:
+    def _require(self, refused: str) -> None:
         found = {
             name: refusal(Standing(answer.state, answer.reason)).problem
             for name, answer in self.decisions.items()
-            if answer.state in refused
+            if answer.state == refused
         }
         if found:
             raise JobFailed(not_approved(self.task, found))

@@ -43,6 +43,9 @@ def net(tmp_path: Path) -> Network:
 def test_the_way_of_a_job(net: Network) -> None:
     house = House(net)
     with served(net):
+        unknown = house.coordinator("status", "--format", "json")
+        assert (unknown.code, unknown.problem["error"]) == (4, "approval-waiting")
+        assert "coordinator propose" in unknown.problem["remedy"]  # an owner would find nothing to show
         proposed = house.coordinator("propose")
         assert (proposed.code, proposed.err) == (0, "")
         assert [line.strip() for line in proposed.out.splitlines()[1:]] == [
