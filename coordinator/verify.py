@@ -11,12 +11,13 @@ every party keeps.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jobs.data.counted import noun
-from jobs.errors import PartyError, json_object, printable
+from jobs.errors import ConfigError, PartyError, json_object, printable
 from jobs.loading import MADE
 from jobs.page.page import PAGE, page_of_folder
 from jobs.release.csv import REPORT
@@ -43,6 +44,8 @@ def verify_folder(
     earlier:   earlier installed certificates (:func:`party.owner.signing.earlier_certificates`).
     """
     joint = bool(task.job.roster)
+    if expected is not None:
+        expected = _digest(expected)
     checked = _with_digests(task.model.verify(task, out), out, expected, joint=joint)
     report = json_object((out / REPORT).read_bytes()) if out.is_dir() and (out / REPORT).is_file() else None
     if report is None:
@@ -54,6 +57,18 @@ def verify_folder(
         checked = _with_signatures(checked, task, out, report, known or {}, earlier or {})
     warned = checked.fields.get("page") is False
     return checked.also([f"WARNING: {out / PAGE} {_CHANGED_PAGE}"], {}) if warned else checked
+
+
+def _digest(text: str) -> str:
+    """Return a digest of a release as `verify` prints digests. Raises ConfigError for a part of a digest."""
+    digest = text.strip().lower()
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        raise ConfigError(
+            "usage",
+            "the digest of a release has 64 hexadecimal digits: nothing was compared",
+            remedy="write the whole digest",
+        )
+    return digest
 
 
 def _with_page(checked: Checked, task: Task, out: Path, report: Mapping[str, Any]) -> Checked:
@@ -156,7 +171,7 @@ def _with_digests(checked: Checked, out: Path, expected: str | None, *, joint: b
         raise PartyError("verification-failed", message, remedy=_WHOLE)
     _check_files_of_report(out)
     release = check_folder(out, (*MADE, REPORT)).hex()
-    if expected is not None and release != expected.strip().lower():
+    if expected is not None and release != expected:
         raise PartyError(
             "verification-failed",
             "the files do not have the digest: somebody changed them, or they belong to a different release",

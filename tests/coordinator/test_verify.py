@@ -139,6 +139,14 @@ def test_a_consistent_forgery_is_found_by_a_digest_from_elsewhere_only(folder: P
     assert json.loads(verified(folder, "out", "--format", "json").out)["agreed"] is None
 
 
+def test_a_part_of_a_digest_accuses_nobody(folder: Path) -> None:
+    kept = json.loads(verified(folder, "out", "--format", "json").out)["release"]
+    for part in (kept[:12], ""):
+        ran = verified(folder, "out", "--release", part, "--format", "json")
+        assert (ran.code, ran.problem["error"]) == (Exit.USAGE, "usage")
+        assert "64 hexadecimal digits" in ran.problem["message"]
+
+
 def _computed_in_one_process(tmp_path: Path) -> Path:
     """The release of a joint job, made for a trial."""
     job, out = write_job(tmp_path, joint_job()), tmp_path / "out"
