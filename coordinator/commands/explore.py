@@ -139,6 +139,10 @@ def _tell_large(task: Task, points: Sequence[Changes]) -> None:
 
 def _require_place(file: Path) -> None:
     """Refuse a place for a picture before the table is read. Raises ConfigError."""
+    if file.suffix.lower() != ".svg":  # programs open an SVG only under its own name
+        raise ConfigError(
+            "usage", f"--picture {file}: the picture is SVG", remedy="write a name that ends in .svg"
+        )
     refuse_existing(file, "file")
     if not file.parent.is_dir():
         raise ConfigError("file-missing", f"{file.parent} is not a folder")

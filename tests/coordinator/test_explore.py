@@ -132,6 +132,12 @@ def test_the_picture(tmp_path: Path) -> None:
     assert problem["remedy"] == "name a new file; nothing is overwritten"
 
 
+def test_a_picture_has_the_name_of_its_kind(tmp_path: Path) -> None:
+    problem = refused(job_of(tmp_path), "--picture", tmp_path / "loss.png")
+    assert (problem["error"], problem["remedy"]) == ("usage", "write a name that ends in .svg")
+    assert not (tmp_path / "loss.png").exists()
+
+
 def test_a_picture_has_a_folder(tmp_path: Path) -> None:
     problem = refused(job_of(tmp_path), "--picture", tmp_path / "none" / "loss.svg")
     assert problem["error"] == "file-missing"
