@@ -6,13 +6,23 @@ Nobody else is named, and no error is raised that is no protocol's. The long for
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from anonymize.joint.engine import Engine
+from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.scores import contest
+from anonymize.joint.lkc.scores.added import JointAdded
+from anonymize.table import CodedTable
 from crypto.errors import RemoteProtocolError
-from crypto.two_party import expect_outcome
+from crypto.rounds import Rounds
+from crypto.two_party import Asked, Outputs, expect_outcome
 from tests.attacks.tampering import KINDS, is_named, stage, tally
 from tests.support.horizontal import run_sealed, small_case
+from tests.support.scores import PUBLISHED
 
 SHORT, LONG = 3, 1250
 
@@ -55,14 +65,49 @@ def test_an_outcome_that_no_honest_run_has(number: int) -> None:
     assert caught.value.culprit == "b"
 
 
-@pytest.mark.parametrize("opened_to_be", ["slot", "index"])
-def test_a_candidate_that_bent_tables_make_up(opened_to_be: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_candidate_that_bent_tables_make_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """No label tells: what was opened is compared with what there is."""
     opened = contest.opened
     monkeypatch.setattr(
-        contest, "opened", lambda outputs, name: 1 << 9 if name == opened_to_be else opened(outputs, name)
+        contest, "opened", lambda outputs, name: 1 << 9 if name == "slot" else opened(outputs, name)
     )
     tables, request = small_case()
+    _expect_impossible(tables, replace(request, goal=JointAdded(per_class=1)))
+
+
+@pytest.mark.parametrize("goal", ["classification", "general"])
+def test_a_split_that_bent_tables_make_up(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Engine.run_all
+
+    def bent(self: Engine, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
+        outputs = yield from original(self, asked)
+        for (circuit, _, _), output in zip(asked, outputs, strict=True):
+            if circuit.name.startswith("open/"):
+                output["index"][:] = 1 << 9  # type: ignore[index]
+        return outputs
+
+    monkeypatch.setattr(Engine, "run_all", bent)
+    tables, request = small_case()
+    _expect_impossible(tables, replace(request, goal=PUBLISHED[goal]))
+
+
+@pytest.mark.parametrize("told", [[0, 1, 0, 0], [1, 0], [0, 0, 1, 0, 1]])
+def test_verdicts_that_bent_tables_make_up(told: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a candidate is valid, the bit of each later one is 1, too."""
+    original = Engine.run_all
+
+    def bent(self: Engine, asked: Sequence[Asked]) -> Rounds[list[Outputs]]:
+        outputs = yield from original(self, asked)
+        for circuit, _, _ in asked:
+            if circuit.name.startswith("first-met/"):
+                outputs[0] = {"met": np.array([told], dtype=np.uint64)}
+        return outputs
+
+    monkeypatch.setattr(Engine, "run_all", bent)
+    _expect_impossible(*small_case())
+
+
+def _expect_impossible(tables: list[CodedTable], request: Request) -> None:
     with pytest.raises(RemoteProtocolError, match="an outcome is impossible in an honest run") as caught:
         run_sealed(tables, request)
     assert caught.value.culprit in {"p0", "p1"}
