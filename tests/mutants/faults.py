@@ -206,11 +206,25 @@ MUTANTS = (
         _SHARED_LOSSES,
     ),
     Mutant(
-        "an option's bit stays with the first of a pair",
-        "_Selected.with_bit",
-        'self.pairs.inputs({"bit": bits})',
-        'self.pairs.inputs({"bit": bits}), "bit/other": bits.take(self.pairs.first)',
+        "the sign of a difference is a mark",
+        "_output_marked",
+        "word[loss_width + 1 :]",
+        "word[loss_width:-1]",
         _SHARED_LOSSES,
+    ),
+    Mutant(
+        "the size of a second child is not looked up",
+        "f_tables",
+        "of_one | of_one[::-1] if has_rest else of_one",
+        "of_one",
+        ("tests/anonymize/joint/lkc/test_looked_up.py::test_tables_mark_sizes_that_are_not_allowed",),
+    ),
+    Mutant(
+        "looked-up-splits-tell-of-small-children",
+        "Sizes.refused",
+        "found[column] |= ~met_by_group(criterion, sizes)",
+        "pass",
+        (f"{_SCORES[0]}::test_a_split_into_a_small_child_is_no_candidate",),
     ),
     Mutant(
         "the last outcome is the lowest bit of the index",
@@ -1381,7 +1395,7 @@ MUTANTS = (
     ),
     Mutant(
         "split-tells-of-small-children",
-        "OpenedPool._judged",
+        "Sizes._judged",
         "found.setdefault(criterion, []).append(option)",
         "pass",
         (f"{_SCORES[0]}::test_a_split_into_a_small_child_is_no_candidate",),

@@ -125,13 +125,28 @@ def f_circuit(width: int, wide: int | None = None) -> Circuit:
     return b.build()
 
 
+def marked_width(loss_width: int, marks: int) -> int:
+    """Return the bits of a loss with ``marks`` bits above it. The bit between shows the sign of a difference."""
+    return loss_width + 1 + marks if marks else loss_width
+
+
 @lru_cache(maxsize=32)
-def enter_circuit(width: int) -> Circuit:
-    """Return the circuit that carries a loss with additive shares."""
-    b = Builder(f"enter/{width}")
-    (loss,) = b.input("loss", Held.ADDITIVE_SHARED, width)
-    b.output("loss", To.CARRIED, [loss])
+def enter_circuit(width: int, marks: int = 0) -> Circuit:
+    """Return the circuit that carries a loss with additive shares.
+
+    marks:  bits above the loss (:func:`marked_width`); then ``large`` is 1 if they are 0.
+    """
+    b = Builder(f"enter/{width}/{marks}" if marks else f"enter/{width}")
+    (word,) = b.input("loss", Held.ADDITIVE_SHARED, marked_width(width, marks))
+    _output_marked(b, word, width)
     return b.build()
+
+
+def _output_marked(b: Builder, word: Word, loss_width: int) -> None:
+    """Carry a loss, and ``large`` if there are bits above the loss."""
+    b.output("loss", To.CARRIED, [word[:loss_width]])
+    if marks := word[loss_width + 1 :]:
+        b.output("large", To.CARRIED, [[is_zero(b, marks)]])
 
 
 @lru_cache(maxsize=32)
@@ -202,29 +217,20 @@ def least_loss_circuit(loss_width: int, level: int, bits: tuple[str, ...] = ()) 
 
 
 @lru_cache(maxsize=16)
-def least_share_circuit(loss_width: int) -> Circuit:
+def least_share_circuit(loss_width: int, marks: int = 0) -> Circuit:
     """Return the circuit that carries the smaller of two losses with additive shares; ties: the first.
 
     Inputs are both losses, and the second minus the first, modulo 2**(loss_width + 1): its sign compares them. Each
     side knows its shares, so a gate that selects a bit of them costs half; only the selected shares are added.
-    ``index`` is 1 if the second is selected.
+    ``index`` is 1 if the second is selected. marks: as in :func:`enter_circuit`, of the selected loss.
     """
-    b = Builder(f"least-share/{loss_width}")
-    one, other = b.shares("loss", loss_width, 2)
+    b = Builder(f"least-share/{loss_width}/{marks}" if marks else f"least-share/{loss_width}")
+    one, other = b.shares("loss", marked_width(loss_width, marks), 2)
     ((of_garbler, of_evaluator),) = b.shares("difference", loss_width + 1)
     second = add(b, of_garbler, of_evaluator)[-1]
     of_garbler, of_evaluator = (choose(b, second, q, p) for p, q in zip(one, other, strict=True))
-    b.output("loss", To.CARRIED, [add(b, of_garbler, of_evaluator)])
+    _output_marked(b, add(b, of_garbler, of_evaluator), loss_width)
     b.output("index", To.CARRIED, [[second]])
-    return b.build()
-
-
-@lru_cache(maxsize=1)
-def selected_bit_circuit() -> Circuit:
-    """Return the circuit of the second of two bits if ``index`` is 1, else the first."""
-    b = Builder("selected-bit")
-    ((index,),) = b.input("index", Held.CARRIED, 1)
-    _output_chosen(b, _pairs(b, [("bit", 1)]), index)
     return b.build()
 
 

@@ -111,21 +111,20 @@ def test_a_tournament_makes_the_index_level_by_level(greatest: int) -> None:
     "sizes", [[1], [1, 1], [2], [3, 1], [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16, 17, 33]], ids=str
 )
 def test_a_tournament_of_shares_is_that_of_their_sums(sizes: list[int], greatest: int) -> None:
-    """The least loss, its place, and a bit of the option: the first of the least is found, at any place."""
+    """The least loss, its place, and the option's mark: the first of the least is found, at any place."""
     groups = [
         [0 if place in (least, least + 2) else 1 + place * place % greatest for place in range(size)]
         for size in sizes
         for least in range(size)
     ]
     flat = np.array([loss for group in groups for loss in group], dtype=np.uint64)
+    marked = flat + np.where(flat > 0, 0, 1 << 4).astype(np.uint64)
     masks = np.random.default_rng(greatest).integers(0, 1 << 63, len(flat), dtype=np.uint64)
 
     def protocol(engine: Engine) -> Rounds[list[Any]]:
-        own = flat - masks if engine.role.value == "garbler" else masks
-        losses = SharedLosses(own, [len(group) for group in groups], 3)
-        options = yield from losses.contenders(engine, (yield from engine.run_all(losses.asked)))
-        marks = yield from signs(engine, [1 if loss else -1 for loss in flat.tolist()])
-        options = yield from options.with_bit(engine, "large", marks)
+        own = marked - masks if engine.role.value == "garbler" else masks
+        losses = SharedLosses(own, [len(group) for group in groups], 3, 2)
+        options = yield from losses.contenders(engine, (yield from engine.run_all(losses.asked)), ())
         best = yield from engine.join(
             lambda level: circuits.least_loss_circuit(3, level, ("large",)),
             options.fields,

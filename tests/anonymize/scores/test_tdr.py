@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from anonymize.cut import Candidate
 from anonymize.errors import PrivacyError
 from anonymize.joint.lkc.led import anonymize_led
+from anonymize.joint.lkc.scores import infogain
 from anonymize.joint.lkc.scores.tdr import JointTdr
 from anonymize.joint.roster import Roster
 from anonymize.lkc.single import anonymize_single
@@ -83,8 +84,11 @@ def test_joint_runs_equal_the_single_holder(case: Case, data: st.DataObject, n: 
     expect_same_turns(parts, request, expected)
 
 
-def test_a_split_into_a_small_child_is_no_candidate() -> None:
+@pytest.mark.parametrize("looks_up", [True, False])
+def test_a_split_into_a_small_child_is_no_candidate(looks_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three records of `a` are below K; `sex` tells as much and leaves enough on each side."""
+    if not looks_up:
+        monkeypatch.setattr(infogain, "can_look_up", lambda engine, most: False)
     column = {"role": "qid", "refine": "children"}
     bundle = class_job(
         {

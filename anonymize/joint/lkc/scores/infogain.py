@@ -9,13 +9,15 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate, Order
 from anonymize.joint.disclosure import Allowed
 from anonymize.joint.engine import Engine, Fields, carried, low_bits
 from anonymize.joint.lkc import circuits
 from anonymize.joint.lkc.circuits import widths_for
+from anonymize.joint.lkc.judging import RuleTests
 from anonymize.joint.lkc.scores.contenders import Contenders, Losses, SharedLosses
-from anonymize.joint.lkc.scores.looked_up import can_look_up, looked_up_losses, prepare, with_sum
+from anonymize.joint.lkc.scores.looked_up import Marks, can_look_up, looked_up_losses, prepare, with_sum
 from anonymize.joint.lkc.scores.score import (
     Bench,
     Contested,
@@ -26,6 +28,7 @@ from anonymize.joint.lkc.scores.score import (
     joined,
     opened_candidates,
 )
+from anonymize.joint.lkc.scores.sizes import Sizes
 from anonymize.joint.lkc.turns import ORDER, RANKED_SPLITS, HiddenTurns, RankedTurns
 from anonymize.joint.messages import opened_candidate
 from anonymize.score import impurity
@@ -68,18 +71,33 @@ class _ComputedLosses:
     """Losses from F of every child's size and class counts."""
 
     def __init__(
-        self, asked: Asked, losses: Callable[[Engine, Outputs], Rounds[CarriedWords]], sizes: Sequence[int]
+        self,
+        asked: Asked,
+        losses: Callable[[Engine, Outputs], Rounds[CarriedWords]],
+        n_options: Sequence[int],
+        tested: tuple[Sizes, Sequence[RuleTests], Ints] | None,
     ) -> None:
-        """Take the question for F, what returns a loss for each option from its answer, and the options of each
-        node.
+        """Take the question for F, what returns a loss for each option from its answer, the options of each node, and
+        the tests of sizes with their options.
         """
         self.asked = [asked]
         self._losses = losses
-        self._sizes = sizes
+        self._n_options = n_options
+        self._tested = tested
 
-    def contenders(self, engine: Engine, answers: Sequence[Outputs]) -> Rounds[Contenders]:
+    @property
+    def tests(self) -> Sequence[RuleTests]:
+        return () if self._tested is None else self._tested[1]
+
+    def contenders(
+        self, engine: Engine, answers: Sequence[Outputs], met: Sequence[CarriedWords]
+    ) -> Rounds[Contenders]:
         loss = yield from self._losses(engine, *answers)
-        return Contenders({"loss": loss, "index": loss.resized(0)}, self._sizes)
+        fields = {"loss": loss, "index": loss.resized(0)}
+        if self._tested is not None:
+            sizes, _, owner = self._tested
+            fields["large"] = yield from sizes.large(engine, met, owner)
+        return Contenders(fields, self._n_options)
 
 
 class Gains(Nodes):
@@ -104,7 +122,7 @@ class Gains(Nodes):
             sides, _ = self._sides(chosen, totals, self._schema.n_classes)
             losses = yield from self._losses(engine, sides, chosen, fixed)
             answers = yield from engine.run_all(losses.asked)
-            best = yield from self._least(engine, (yield from losses.contenders(engine, answers)))
+            best = yield from self._least(engine, (yield from losses.contenders(engine, answers, ())))
             self._keep(nodes, (yield from self._keys(engine, best, [n for n, _ in nodes])))
 
     def _least(self, engine: Engine, options: Contenders, *bits: str) -> Rounds[Fields]:
@@ -122,45 +140,79 @@ class Gains(Nodes):
         best = yield from engine.join(circuit_at, options.fields, options.sizes, options.level)
         return {**best, "index": best["index"].resized(self._widths.index)}
 
-    def _losses(self, engine: Engine, sides: Words, chosen: Scored, fixed: Scored) -> Rounds[Losses]:
-        """Return the losses of every option, with given sides, and of every node with fixed children."""
+    def _losses(
+        self,
+        engine: Engine,
+        sides: Words,
+        chosen: Scored,
+        fixed: Scored,
+        of_size: Sequence[Sequence[Criterion]] | None = None,
+    ) -> Rounds[Losses]:
+        """Return the losses of every option, with given sides, and of every node with fixed children.
+
+        of_size:  by column, criteria on the size of each child; None: sizes do not count.
+        """
         points = [n.prospect.n_options for n, _ in chosen]
         children = [*sides.reshape(-1, 2, self._schema.n_classes)]
         children += [
             np.concatenate([s, self._share_of(n.totals) - s.sum(axis=0, keepdims=True, dtype=np.uint64)])
             for n, s in fixed
         ]
+        columns = np.repeat([n.column for n, _ in [*chosen, *fixed]], points + [1] * len(fixed)).tolist()
+        allowed = None if of_size is None else Sizes(of_size, columns)
         of_nodes, sizes = np.stack([n.totals for n, _ in [*chosen, *fixed]]), points + [1] * len(fixed)
         most = int(of_nodes.sum(axis=1).max())
         if can_look_up(engine, most):
-            shares = yield from self._looked_up(engine, children, of_nodes.repeat(sizes, axis=0))
-            return SharedLosses(shares, sizes, self._widths.loss)
-        return self._computed(children, most, sizes)
+            return (
+                yield from self._looked_up(engine, children, of_nodes.repeat(sizes, axis=0), sizes, allowed)
+            )
+        return self._computed(children, most, sizes, allowed)
 
-    def _looked_up(self, engine: Engine, children: Sequence[Words], totals: Ints) -> Rounds[Words]:
-        """Look up the losses of options; return own shares, for :class:`SharedLosses`.
+    def _looked_up(
+        self,
+        engine: Engine,
+        children: Sequence[Words],
+        totals: Ints,
+        n_options: Sequence[int],
+        allowed: Sizes | None,
+    ) -> Rounds[SharedLosses]:
+        """Look up the losses of options.
 
-        children:  own shares for every option: shape (n_children, n_classes).
-        totals:    class counts of its node, public: int64, shape (n_options, n_classes).
+        children:   own shares for every option: shape (n_children, n_classes).
+        totals:     class counts of its node, public: int64, shape (n_options, n_classes).
+        n_options:  of each node.
 
-        A look-up stands for both children if a node has two.
+        A look-up stands for both children if a node has two. It marks a loss if a size is not allowed.
         """
         rows = [each[:1] if len(each) == PAIR else each for each in children]
         sizes = np.array([len(row) for row in rows])
         has_rest = np.array([len(each) == PAIR for each in children]).repeat(sizes)
         of_rows, none = totals.repeat(sizes, axis=0), np.zeros(sizes.sum(), dtype=np.int64)
-        width = self._widths.loss + 1
-        shares = yield from looked_up_losses(engine, np.concatenate(rows), of_rows, has_rest, none, width)
+        loss, marks, n_marks = self._widths.loss, None, 0
+        if allowed is not None:
+            refused = allowed.refused(int(totals.sum(axis=1).max()))
+            marks, n_marks = (
+                Marks(refused, allowed.columns.repeat(sizes), loss + 1),
+                int(sizes.max()).bit_length(),
+            )
+        width = loss + 1 + n_marks
+        counts = np.concatenate(rows)
+        shares = yield from looked_up_losses(engine, counts, of_rows, has_rest, none, width, marks)
         of_options: Words = np.add.reduceat(shares, np.cumsum(sizes) - sizes)
-        return of_options
+        return SharedLosses(of_options, n_options, loss, n_marks)
 
-    def _computed(self, children: Sequence[Words], most: int, sizes: Sequence[int]) -> Losses:
+    def _computed(
+        self, children: Sequence[Words], most: int, sizes: Sequence[int], allowed: Sizes | None
+    ) -> Losses:
         """Return the losses by F of every child's size and class counts. most: greatest size of a node."""
         width = max(2, most.bit_length())
         counts = low_bits(with_sum(np.concatenate(children)).reshape(-1, 1), width)
         circuit = circuits.f_circuit(width, min(circuits.f_bits(width), self._widths.loss))
         asked = circuit, len(counts), {"count": counts}
-        return _ComputedLosses(asked, partial(self._impurities, [len(each) for each in children]), sizes)
+        tested = None if allowed is None else (allowed, *allowed.tests(children, self._widths.count))
+        return _ComputedLosses(
+            asked, partial(self._impurities, [len(each) for each in children]), sizes, tested
+        )
 
     def _impurities(self, sizes: Sequence[int], engine: Engine, outputs: Outputs) -> Rounds[CarriedWords]:
         """Return Σ impurity over the children of each option, from F of the children's sizes and class counts."""

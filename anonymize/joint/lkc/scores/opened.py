@@ -14,19 +14,16 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from anonymize.candidates import Prospect
-from anonymize.criteria.criterion import Criterion
 from anonymize.cut import Candidate, Order
 from anonymize.joint.engine import Engine, Fields
 from anonymize.joint.lkc import circuits
-from anonymize.joint.lkc.judging import RuleTests, judged_beside
+from anonymize.joint.lkc.judging import judged_beside
 from anonymize.joint.lkc.scores.contest import Entrant
 from anonymize.joint.lkc.scores.infogain import GainPool
 from anonymize.joint.lkc.scores.score import (
     Bench,
     Profiled,
     Scored,
-    all_valid,
-    joined,
     opened_candidates,
 )
 from anonymize.score import impurity
@@ -88,58 +85,15 @@ class OpenedPool(GainPool, Generic[K]):
         """Return 0 or the option of every node (1 for fixed children), nodes with options first, and the losses."""
         every = [*chosen, *fixed]
         totals = [self._share_of(n.totals) for n, _ in chosen]
-        sides, points = self._sides(chosen, totals, self._schema.n_classes)
-        tests, options_of = self._of_size(sides, points, chosen, fixed)
-        losses = yield from self._losses(engine, sides, chosen, fixed)
-        met, answers = yield from judged_beside(engine, tests, losses.asked)
-        options = yield from losses.contenders(engine, answers)
-        large = yield from self._large_enough(engine, met, options_of)
-        best = yield from self._least(engine, (yield from options.with_bit(engine, "large", large)), "large")
+        sides, _ = self._sides(chosen, totals, self._schema.n_classes)
+        losses = yield from self._losses(engine, sides, chosen, fixed, self._asked.of_size)
+        met, answers = yield from judged_beside(engine, losses.tests, losses.asked)
+        best = yield from self._least(engine, (yield from losses.contenders(engine, answers, met)), "large")
         parents = np.array([int(impurity(n.totals)) for n, _ in every], dtype=np.int64).astype(np.uint64)
         circuit = circuits.admitted_circuit(self._widths.loss, self._widths.index)
         opened = yield from engine.run(circuit, len(every), {**best, "parent": parents.reshape(-1, 1)})
         flags, places = (np.asarray(opened[name]).reshape(-1).tolist() for name in ("valid", "index"))
         return [flag and 1 + place for flag, place in zip(flags, places, strict=True)], best["loss"]
-
-    def _of_size(
-        self, sides: Words, points: Sequence[int], chosen: Scored, fixed: Scored
-    ) -> tuple[list[RuleTests], list[Ints]]:
-        """Return the tests of the size of all children of every option, then of fixed children, and the owner of each
-        test.
-
-        The owners begin with each option once, for a bit with value 1.
-        """
-        by_option = [*sides.reshape(-1, 2, self._schema.n_classes)]
-        columns = [n.column for (n, _), n_points in zip(chosen, points, strict=True) for _ in range(n_points)]
-        by_option += [self._all_children(n, s) for n, s in fixed]
-        columns += [n.column for n, _ in fixed]
-        tests, owner = [], [np.arange(len(columns))]
-        for criterion, options in self._judged(columns).items():
-            sizes = [by_option[i].sum(axis=1, dtype=np.uint64) for i in options]
-            owner.append(np.repeat(options, [len(of_children) for of_children in sizes]))
-            words = np.concatenate(sizes).reshape(-1, 1)
-            tests.append(RuleTests.of_rows(criterion.rule, self._widths.count, words))
-        return tests, owner
-
-    def _large_enough(
-        self, engine: Engine, met: Sequence[CarriedWords], owner: Sequence[Ints]
-    ) -> Rounds[CarriedWords]:
-        """Tell if all children of each option have an allowed size, from the outcome of :meth:`_of_size`."""
-        ones = yield from all_valid(engine, len(owner[0]))
-        place = np.concatenate(owner)
-        in_order = joined([ones, *met]).take(np.argsort(place, kind="stable"))
-        all_met = yield from engine.reduce(
-            circuits.both_circuit(), {"met": in_order}, np.bincount(place).tolist()
-        )
-        return all_met["met"]
-
-    def _judged(self, columns: Sequence[int]) -> dict[Criterion, list[int]]:
-        """Return the options judged by each criterion of size; columns: of every option."""
-        found: dict[Criterion, list[int]] = {}
-        for option, column in enumerate(columns):
-            for criterion in self._asked.of_size[column]:
-                found.setdefault(criterion, []).append(option)
-        return found
 
     def _all_children(self, node: Profiled, share: Words) -> Words:
         """Return own shares of all children; the last child follows from the total."""

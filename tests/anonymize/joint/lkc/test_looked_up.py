@@ -13,7 +13,7 @@ from anonymize.joint.engine import Engine
 from anonymize.joint.lkc.circuits import f_bits
 from anonymize.joint.lkc.request import Request
 from anonymize.joint.lkc.scores import added, looked_up
-from anonymize.joint.lkc.scores.looked_up import entered, f_tables, looked_up_losses, prepare
+from anonymize.joint.lkc.scores.looked_up import UNMARKED, entered, f_tables, looked_up_losses, prepare
 from anonymize.score import f_score
 from anonymize.table import CodedTable, Ints
 from anonymize.tds import Observer
@@ -42,18 +42,32 @@ LIMIT = 55.0
 @pytest.mark.parametrize("total", [0, 1, 2, 63, 100, 127])
 @pytest.mark.parametrize("penalty", [0, 1_512_775])
 def test_tables_are_f_of_a_count_and_of_what_is_left(total: int, penalty: int) -> None:
-    pairs, alone = f_tables(np.array([[total, 1, penalty], [total, 0, penalty]]), 7)
+    pairs, alone = f_tables(np.array([[total, 1, penalty, UNMARKED], [total, 0, penalty, UNMARKED]]), 7)
     for x in range(128):
         one, rest = (f(n) + penalty * (n > 0) if n >= 0 else 0 for n in (x, total - x))
         assert pairs[x] == (one + rest if x <= total else 0)
         assert alone[x] == (one if x <= total else 0)
-    wide = f_tables(np.array([[total, 1, penalty]]), 7, 12)
+    wide = f_tables(np.array([[total, 1, penalty, UNMARKED]]), 7, 12)
     assert (wide == pairs % 4096).all()
+
+
+@pytest.mark.parametrize("total", [0, 1, 5, 9, 10, 64, 127])
+def test_tables_mark_sizes_that_are_not_allowed(total: int) -> None:
+    """Of either child of two; each kind by itself."""
+    refused = np.array([[0 < size < least for size in range(128)] for least in (1, 5)])
+    rows = [[total, rest, 3, kind] for rest in (0, 1) for kind in (0, 1)]
+    plain = f_tables(np.array([[*row[:3], UNMARKED] for row in rows]), 7)
+    found = f_tables(np.array(rows), 7, 64, refused, 1 << 40)
+    for row, own, (_, has_rest, _, kind) in zip(found, plain, rows, strict=True):
+        for x in range(128):
+            sizes = [x, total - x] if has_rest else [x]
+            is_marked = x <= total and any(refused[kind][size] for size in sizes)
+            assert row[x] == own[x] + (is_marked << 40)
 
 
 def test_f_of_all_counts_is_made_piece_by_piece() -> None:
     """At a size of several pieces: no count is left out or doubled where pieces meet."""
-    (table,) = f_tables(np.array([[(1 << 18) - 1, 0, 0]]), 18)
+    (table,) = f_tables(np.array([[(1 << 18) - 1, 0, 0, UNMARKED]]), 18)
     for x in (0, 1, (1 << 16) - 1, 1 << 16, (1 << 17) - 1, 1 << 17, (1 << 18) - 1):
         assert table[x] == f(x)
 
