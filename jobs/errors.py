@@ -260,8 +260,8 @@ CATALOGUE: Mapping[str, Kind] = {
     ),
     "version": Kind(
         Exit.FAILED,
-        "a peer runs a version of Jointcut that does not talk with ours: the first numbers differ, or the second "
-        "numbers by more than one",
+        "a peer's version of Jointcut does not talk with ours: the first numbers differ, the second numbers by more "
+        "than one, or, in a run, the protocols",
         "agree on a day to install the same version",
     ),
     "check-failed": Kind(

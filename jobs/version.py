@@ -7,6 +7,10 @@ from importlib.metadata import version
 __version__ = version("jointcut")
 
 
+PROTOCOLS = "c165a5e5"
+"""Name of the protocols of joint runs, the same at all parties of a run: digest of transcripts in tests/vectors."""
+
+
 def talks_with(other: str) -> bool:
     """Return True if a peer's version is understood: the first number is ours, the second at most one off."""
     try:

@@ -11,14 +11,16 @@ class DescribeRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Description(_message.Message):
-    __slots__ = ("name", "version", "time_ms")
+    __slots__ = ("name", "version", "time_ms", "protocols")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     time_ms: int
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., time_ms: _Optional[int] = ...) -> None: ...
+    protocols: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., time_ms: _Optional[int] = ..., protocols: _Optional[str] = ...) -> None: ...
 
 class StillHere(_message.Message):
     __slots__ = ()

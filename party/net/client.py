@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from jobs.errors import IdentityError, JobFailed, PartyError, Problem, TransportError, printable
-from jobs.version import __version__, talks_with
+from jobs.version import PROTOCOLS, __version__, talks_with
 from party.net import control
 from party.net.conversions import (
     from_envelope,
@@ -97,6 +97,10 @@ WaitStream: TypeAlias = ClientStream[None, int]
 """Stream of a coordinator that waits: says that it is still there, and hears the number of jobs before its own."""
 
 
+_Reached: TypeAlias = tuple[grpc.aio.Channel, pb.Description]
+"""Connection to a peer, with the peer's description."""
+
+
 def _control(channel: grpc.aio.Channel, peer: str) -> ControlStream:
     call = rpc.ControlStub(channel).Conduct(metadata=((VERSION, __version__),))
     return ClientStream(call, peer, from_request, lambda event: to_event(event, peer))
@@ -147,7 +151,7 @@ class Calls:
         self._peers = peers
         self._ways = Ways(config)
         self._channels: dict[tuple[str, str], tuple[grpc.aio.Channel, Way]] = {}
-        self._begun: dict[tuple[str, str], asyncio.Task[grpc.aio.Channel]] = {}
+        self._begun: dict[tuple[str, str], asyncio.Task[_Reached]] = {}
 
     async def describe(self, peer: str, address: str) -> Described:
         """Reach a peer; return what the peer says about itself. Raises TransportError or IdentityError."""
@@ -166,8 +170,17 @@ class Calls:
         self._begun[peer, address] = asyncio.create_task(self._reach(peer, address, self._deadline()))
 
     async def open_mesh(self, peer: str, address: str) -> MeshStream:
-        """Open the envelope stream to a peer. Raises TransportError or IdentityError."""
-        channel = await self._connected(peer, address)
+        """Open the envelope stream to a peer with the same protocols.
+
+        Raises TransportError, IdentityError or PartyError.
+        """
+        channel, said = await self._connected(peer, address)
+        if said.protocols != PROTOCOLS:
+            message = (
+                f"{peer} (Jointcut {printable(said.version, 20)}) has other protocols of joint runs than "
+                f"{self._config.name} ({__version__})"
+            )
+            raise PartyError("version", message, party=peer)
         return ClientStream(rpc.MeshStub(channel).Exchange(), peer, from_envelope, to_envelope)
 
     async def open_control(self, peer: str, address: str) -> ControlStream:
@@ -194,7 +207,7 @@ class Calls:
 
     async def open_wait(self, peer: str, address: str) -> WaitStream:
         """Open the stream of a coordinator that waits at a party. Raises TransportError or IdentityError."""
-        channel = await self._reach(peer, address, self._deadline())
+        channel, _ = await self._reach(peer, address, self._deadline())
         call = rpc.ControlStub(channel).Wait()
         return ClientStream(call, peer, lambda _: pb.StillHere(), lambda position: int(position.ahead))
 
@@ -203,7 +216,7 @@ class Calls:
 
         Raises TransportError, IdentityError, or the party's own error.
         """
-        channel = await self._reach(peer, address, self._deadline())
+        channel, _ = await self._reach(peer, address, self._deadline())
         parts = [from_proposal(control.Proposal(piece, ask)) for piece in control.pieces("bundle", bundle)]
         call = rpc.ControlStub(channel).Propose(iter(parts), timeout=self._config.timeouts.round_s)
         try:
@@ -219,7 +232,7 @@ class Calls:
         self._channels.clear()
         await self._ways.close()
 
-    async def _connected(self, peer: str, address: str) -> grpc.aio.Channel:
+    async def _connected(self, peer: str, address: str) -> _Reached:
         """Return the connection begun ahead, if it stands. Otherwise connect, with ``connect_s`` from now.
 
         Raises as :meth:`_reach`.
@@ -227,11 +240,11 @@ class Calls:
         deadline = self._deadline()
         if (begun := self._begun.get((peer, address))) is not None:
             await asyncio.wait({begun})
-            if begun.exception() is None and begun.result().get_state() is grpc.ChannelConnectivity.READY:
+            if begun.exception() is None and begun.result()[0].get_state() is grpc.ChannelConnectivity.READY:
                 return begun.result()
         return await self._reach(peer, address, deadline)
 
-    async def _reach(self, peer: str, address: str, deadline: float) -> grpc.aio.Channel:
+    async def _reach(self, peer: str, address: str, deadline: float) -> _Reached:
         """Connect to a peer of a version that talks with ours. Raises TransportError, IdentityError or PartyError."""
         channel, said = await self._described(peer, address, deadline)
         if not talks_with(said.version):
@@ -239,14 +252,12 @@ class Calls:
                 f"{peer} runs Jointcut {printable(said.version, 20)}, and {self._config.name} {__version__}"
             )
             raise PartyError("version", message, party=peer)
-        return channel
+        return channel, said
 
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._config.timeouts.connect_s
 
-    async def _described(
-        self, peer: str, address: str, deadline: float
-    ) -> tuple[grpc.aio.Channel, pb.Description]:
+    async def _described(self, peer: str, address: str, deadline: float) -> _Reached:
         """Connect and ask for the peer's identity, again and again until a deadline."""
         (channel, way), loop = self._channel(peer, address), asyncio.get_running_loop()
         while True:

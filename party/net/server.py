@@ -16,7 +16,7 @@ import grpc
 import grpc.aio
 
 from jobs.errors import ConfigError, IdentityError, PartyError, Problem, TransportError, printable
-from jobs.version import __version__, talks_with
+from jobs.version import PROTOCOLS, __version__, talks_with
 from party.net import control
 from party.net.client import Calls, MeshStream
 from party.net.conversions import (
@@ -253,11 +253,17 @@ class _Outgoing:
         self._calls.begin(peer, address)
 
     async def __call__(self, peer: str, address: str) -> MeshStream:
-        """Open a stream. Raises TransportError with the same message for any obstacle; our owner reads the cause."""
+        """Open a stream.
+
+        Raises PartyError for a peer of another version; TransportError with the same message for any other obstacle:
+        our owner reads the cause.
+        """
         try:
             return await self._calls.open_mesh(peer, address)
         except PartyError as error:
             found = error.problem
+            if found.error_id == "version":  # the peer tells it to all its peers
+                raise
             detail = " ".join(part for part in (f"{found.error_id}:", found.message, found.private) if part)
             message = f"{self._me} cannot reach {peer}"
             raise TransportError("peer-unreachable", message, party=peer, private=detail) from error
@@ -377,7 +383,10 @@ class _Control(rpc.ControlServicer):  # type: ignore[misc]  # generated stubs ha
         except IdentityError as error:
             await _refuse(context, error.problem)
         return pb.Description(
-            name=self._daemon.name, version=__version__, time_ms=time.time_ns() // 1_000_000
+            name=self._daemon.name,
+            version=__version__,
+            time_ms=time.time_ns() // 1_000_000,
+            protocols=PROTOCOLS,
         )
 
     async def Conduct(self, requests: AsyncIterator[pb.Request], context: Any) -> None:

@@ -135,6 +135,17 @@ def test_a_party_of_a_far_version_ends_the_job_when_all_are_connected(
     assert progress == []
 
 
+def test_a_party_with_other_protocols_is_named_before_the_run(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the same version: as two revisions before a release. Nothing is asked of a table by then."""
+    monkeypatch.setattr(server, "PROTOCOLS", "")  # as of a party that names none
+    problem = problem_of_run(net, tmp_path / "out")
+    assert (problem.error_id, problem.phase) == ("version", "connect")
+    assert problem.party in (A, B, C)
+    assert "has other protocols of joint runs than" in problem.message
+
+
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("liars", "error_id", "party"),

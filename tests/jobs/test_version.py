@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from jobs import version
-from jobs.version import talks_with
+from jobs.version import PROTOCOLS, talks_with
+from tests.support.vectors import VECTORS
 
 
 @pytest.mark.parametrize(
@@ -27,3 +30,16 @@ def test_versions_talk_with_the_next(
 ) -> None:
     monkeypatch.setattr(version, "__version__", ours)
     assert talks_with(theirs) == talks
+
+
+OF_CONTROL = "wire.json"
+"""Messages between coordinator and party, which tell themselves if they are understood."""
+
+
+def test_protocols_have_the_name_of_their_transcripts() -> None:
+    """Whoever changes a protocol changes its name, so that parties with others are told at once."""
+    digest = hashlib.sha256()
+    for path in sorted(VECTORS.glob("*.json")):
+        if path.name != OF_CONTROL:
+            digest.update(path.name.encode() + path.read_bytes())
+    assert PROTOCOLS == digest.hexdigest()[:8], "write this name in jobs/version.py"

@@ -51,6 +51,7 @@ SMALL: dict[str, Message] = {
     "still here": pb.StillHere(),
     "position": pb.Position(ahead=3),
     "description": pb.Description(name="a", version="0.2.0", time_ms=1_700_000_000_000),
+    "description with protocols": pb.Description(name="a", version="0.2.0", protocols="0011aabb"),
 }
 
 
