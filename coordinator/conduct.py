@@ -137,7 +137,7 @@ class Conductor:
     async def _open(self) -> None:
         """Open the streams. Once all parties are connected, submit while the parties are asked for their versions.
 
-        Nothing that a party says is read before all versions are known.
+        Nothing that a party says is read before all versions are known, and the protocols of all are the same.
         """
         names = self._task.job.roster
         for name in names:
@@ -160,6 +160,12 @@ class Conductor:
         for found in (*reached, *opened):
             if isinstance(found, BaseException):
                 raise found
+        first, *others = zip(names, reached, strict=True)
+        for name, protocols in others:
+            if protocols != first[1]:
+                raise PartyError(
+                    "version", f"{name} has other protocols of joint runs than {first[0]}", party=name
+                )
 
     async def _submit(self) -> None:
         run = secrets.token_bytes(control.RUN_BYTES)

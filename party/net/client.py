@@ -201,9 +201,13 @@ class Calls:
             begun.result()
         return _control(channel, peer)
 
-    async def reached(self, peer: str, address: str) -> None:
-        """Wait until a connection begun ahead is made. Raises TransportError, IdentityError or PartyError."""
-        await asyncio.shield(self._begun[peer, address])
+    async def reached(self, peer: str, address: str) -> str:
+        """Wait until a connection begun ahead is made, and return the name of the peer's protocols.
+
+        Raises TransportError, IdentityError or PartyError.
+        """
+        _, said = await asyncio.shield(self._begun[peer, address])
+        return str(said.protocols)
 
     async def open_wait(self, peer: str, address: str) -> WaitStream:
         """Open the stream of a coordinator that waits at a party. Raises TransportError or IdentityError."""

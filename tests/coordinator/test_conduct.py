@@ -139,7 +139,25 @@ def test_a_party_with_other_protocols_is_named_before_the_run(
     net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the same version: as two revisions before a release. Nothing is asked of a table by then."""
-    monkeypatch.setattr(server, "PROTOCOLS", "")  # as of a party that names none
+    original = server._Control.Describe
+
+    async def described(self: Any, request: Any, context: Any) -> Any:
+        said = await original(self, request, context)
+        if said.name == B:
+            said.protocols = ""  # none, as an earlier revision
+        return said
+
+    monkeypatch.setattr(server._Control, "Describe", described)
+    problem = problem_of_run(net, tmp_path / "out")
+    assert (problem.error_id, problem.party, problem.phase) == ("version", B, "connect")
+    assert problem.message == f"{B} has other protocols of joint runs than {A}"
+
+
+def test_a_party_refuses_a_peer_with_other_protocols(
+    net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the coordinator sees: here all parties say the same, and not what they have."""
+    monkeypatch.setattr(server, "PROTOCOLS", "other")
     problem = problem_of_run(net, tmp_path / "out")
     assert (problem.error_id, problem.phase) == ("version", "connect")
     assert problem.party in (A, B, C)
