@@ -110,7 +110,7 @@ class OpenedTurns(HiddenTurns):
         self, nodes: Sequence[Profiled], parts: Sequence[Words], prepare: Prepare
     ) -> Rounds[Sequence[Candidate]]:
         splits = yield from self._pool.add(nodes, parts)
-        told = yield from told_numbers(self._bench, splits, len(nodes))
+        told = yield from _told_numbers(self._bench, splits, len(nodes))
         found = opened_candidates(nodes, told, self._pair.roster.deputy, _SPLIT)
         yield from prepare(found)
         return found
@@ -133,7 +133,7 @@ class RankedTurns:
     ) -> Rounds[Sequence[Candidate]]:
         yield from prepare(finest_of(nodes))
         numbers = yield from self._pool.add(nodes, parts)
-        told = yield from told_numbers(self._bench, numbers, self._pool.n_told(len(nodes)))
+        told = yield from _told_numbers(self._bench, numbers, self._pool.n_told(len(nodes)))
         return self._pool.enter(nodes, told, self._pair.roster.deputy, _SPLIT)
 
     def next(self, cut: Cut) -> Rounds[Sequence[Candidate]]:
@@ -155,7 +155,7 @@ class RankedTurns:
         return n_discarded
 
 
-def told_numbers(bench: Bench, numbers: Sequence[int], n_numbers: int) -> Rounds[list[int]]:
+def _told_numbers(bench: Bench, numbers: Sequence[int], n_numbers: int) -> Rounds[list[int]]:
     """Tell all what the pair has opened about new nodes; numbers: at the pair. Return the numbers."""
     pair = bench.pair
     payload = yield from pair.tell_ahead(_SPLIT, encode_words(as_words(numbers)))
