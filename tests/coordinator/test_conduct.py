@@ -156,7 +156,7 @@ def test_a_party_with_other_protocols_is_named_before_the_run(
 def test_a_party_refuses_a_peer_with_other_protocols(
     net: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the coordinator sees: here all parties say the same, and not what they have."""
+    """All parties say the same name, and it is not theirs: the coordinator finds nothing."""
     monkeypatch.setattr(server, "PROTOCOLS", "other")
     problem = problem_of_run(net, tmp_path / "out")
     assert (problem.error_id, problem.phase) == ("version", "connect")

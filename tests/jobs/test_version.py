@@ -37,7 +37,7 @@ OF_CONTROL = "wire.json"
 
 
 def test_protocols_have_the_name_of_their_transcripts() -> None:
-    """Whoever changes a protocol changes its name, so that parties with others are told at once."""
+    """A change of a protocol changes the name, so that parties with others are told at once."""
     digest = hashlib.sha256()
     for path in sorted(VECTORS.glob("*.json")):
         if path.name != OF_CONTROL:
